@@ -1,0 +1,28 @@
+/* A complete answer as the ledger keeps it, and back.
+ *
+ * Blob: version, getinfo values, the header blocks and the body as the program got it (after
+ * content decoding). Never kept: Set-Cookie and Set-Cookie2, Date, Age, Connection, Keep-Alive,
+ * Transfer-Encoding, request ids (X-Request-Id, Request-Id, CF-Ray, X-Amzn-*-Id, ...), rate limit
+ * headers, Server-Timing, traceparent. Content-Encoding goes and Content-Length is made right when
+ * the body was decoded. */
+#ifndef SENDONCE_COURIER_ANSWER_H
+#define SENDONCE_COURIER_ANSWER_H
+
+#include <stdint.h>
+
+#include "courier/tape.h"
+
+/* 0, or -1: not whole, above max bytes, or out of memory: the answer is then not kept. */
+int answer_store(struct tape *t, size_t max, struct buf *blob);
+
+/* What a replay adds to the header block. */
+struct answer_marks {
+	const char *verdict; /* value of Sendonce-Verdict; null: none */
+	bool replayed;       /* Idempotent-Replayed: true */
+};
+/* A finished tape made from a blob, ready to be played. Null when malformed or out of memory. */
+struct tape *answer_load(const struct buf *blob, const struct answer_marks *marks);
+/* A finished tape made from a header block and a body (refusals); effective_url may be null. */
+struct tape *answer_made(struct span head, struct span body, const char *effective_url);
+
+#endif

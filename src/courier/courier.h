@@ -1,0 +1,107 @@
+/* The courier: sends a write upstream on a handle of its own, and outlives the program's timeout.
+ *
+ * One per flavour of libcurl, with one CURLM. There is no thread of ours while somebody waits: the
+ * thread that waits for a tape drives the CURLM (leader), others sleep until it reports
+ * (followers). A background thread exists only while an orphaned attempt is in flight. No lock and
+ * no leadership is held while program code runs, because no program code runs here: the handle gets
+ * our callbacks only.
+ *
+ * The handle is built with curl_easy_init and the recorded options in the order they were set,
+ * never with curl_easy_duphandle, which loses cookies and shares and double frees (7.88.1). */
+#ifndef SENDONCE_COURIER_COURIER_H
+#define SENDONCE_COURIER_COURIER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/curlapi.h"
+#include "base/options.h"
+#include "courier/tape.h"
+
+/* One passing of the gate: right before the bytes of one wire send leave. */
+struct gate_pass {
+	unsigned number;   /* 1 for the first of this attempt */
+	bool after_answer; /* a complete origin header block with 3xx, 401, 407 or 417 came since
+	                      the last pass */
+	const char *effective_url; /* what is about to be asked; may be null */
+	bool same_authority;       /* scheme, host and port of the first pass */
+};
+
+/* Called by whichever thread drives, with no lock of the courier held, in this order: gate (once
+ * per wire send), renew (every 5 s), ended (exactly once, before readers see the end of the tape),
+ * release (exactly once, last). They run no program code and must not call the courier. */
+struct attempt_calls {
+	int (*gate)(void *ctx, const struct gate_pass *pass); /* 0: send; else abort the transfer */
+	void (*renew)(void *ctx);
+	void (*ended)(void *ctx, struct tape *tape, struct tape_end *end);
+	void (*abandon)(void *ctx); /* exit_wait is over: mark the record before the process goes */
+	void (*release)(void *ctx);
+};
+
+enum body_kind { BODY_NONE, BODY_BYTES };
+
+/* All borrowed for the call of attempt_start only, except `calls`' context. */
+struct courier_plan {
+	const struct flavour *flavour;
+	const struct options *options; /* the program's, with its method state */
+	struct span body;
+	enum body_kind body_kind;
+	const char *add_header;     /* "Idempotency-Key: ..." or null */
+	const char *strip_header;   /* name of that header, taken off at another authority */
+	bool no_stale_reuse;        /* MAXAGE_CONN 2 s (FRESH_CONNECT before 7.65) */
+	struct curl_slist *cookies; /* the program's jar, as COOKIELIST lines; may be null */
+	const struct option *
+	        extra; /* proxy, netrc file ... read from the environment on the program's thread */
+	size_t extra_count;
+	size_t keep;          /* bytes of body kept for late readers and the ledger: max_response */
+	int64_t linger_us;    /* how long it goes on once nobody waits */
+	int64_t exit_wait_us; /* how long an exit waits for it */
+	struct attempt_calls calls;
+	void *ctx;
+};
+
+struct attempt;
+
+enum { COURIER_OK = 0, COURIER_NOMEM = -1, COURIER_CANNOT = -2 /* an option it cannot carry */ };
+
+/* Null, or the name of the first recorded option that keeps this handle from the courier
+ * (SSL_CTX_FUNCTION, OPENSOCKETFUNCTION, ...): "in place" or unprotected. */
+const char *courier_refuses(const struct options *options);
+
+/* Build the handle and hand it to the CURLM; nothing is sent before somebody drives. The caller
+ * owns one reference. On failure `release` is not called and the context stays the caller's. */
+int attempt_start(const struct courier_plan *plan, struct attempt **out);
+struct tape *attempt_tape(struct attempt *a); /* borrowed */
+struct attempt *attempt_ref(struct attempt *a);
+void attempt_unref(struct attempt *a);
+
+/* Drive, or wait for whoever drives, until something new is on the tape, the phase changed, or
+ * `until_us` (CLOCK_MONOTONIC) has passed. Blocks SIGPIPE while it drives. */
+void attempt_wait(struct attempt *a, int64_t until_us);
+
+struct attempt_phase {
+	bool resolved, connected, gated, ended;
+	curl_off_t uploaded;
+};
+void attempt_phase(struct attempt *a, struct attempt_phase *out);
+
+/* Nobody waits any more: a background thread drives it on for linger_us. Before the gate the caller
+ * has withdrawn the record first and uses attempt_cancel. */
+void attempt_orphan(struct attempt *a);
+/* Take it off the CURLM; its tape ends `stopped`. */
+void attempt_cancel(struct attempt *a);
+
+/* Cookies the transfer left behind, as COOKIELIST lines, for the program's own handle. Null: none.
+ * The caller frees with the flavour's slist_free_all. Only after the end. */
+struct curl_slist *attempt_cookies(struct attempt *a);
+
+/* Process life: exit waits for orphans (bounded by each one's exit_wait_us; `abandon` for the rest)
+ * and then keeps the loop lock for ever. Fork: prepare/parent/child around fork(2); in the child
+ * every attempt's tape ends with an error and sockets are closed without a TLS goodbye. */
+void courier_at_exit(void);
+void courier_fork_prepare(void);
+void courier_fork_parent(void);
+void courier_fork_child(void);
+
+#endif

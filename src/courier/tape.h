@@ -1,0 +1,69 @@
+/* The tape: what has come back of one answer so far, in order.
+ *
+ * One writer (whoever drives the courier), any number of readers in this process, each with a
+ * cursor of its own. Pieces never move or change once written, so a reader uses them without a lock
+ * until it drops its reference. Counted references; a mutex inside. */
+#ifndef SENDONCE_COURIER_TAPE_H
+#define SENDONCE_COURIER_TAPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/curlapi.h"
+#include "player/info.h"
+
+struct tape;
+
+enum tape_kind { TAPE_HEADER, TAPE_BODY, TAPE_DEBUG };
+
+struct tape_piece {
+	enum tape_kind kind;
+	int debug; /* curl_infotype of TAPE_DEBUG */
+	const char *data;
+	size_t n;
+	bool connect;     /* a header line of a CONNECT answer */
+	unsigned request; /* which of the requests of this transfer, 0-based */
+};
+
+/* Where a reader is. All zero: at the start. */
+struct tape_cursor {
+	void *at;
+	size_t body_bytes;
+};
+
+/* How it ended. */
+struct tape_end {
+	bool ended;
+	bool stopped;  /* before the gate: withdrawn, or the gate was lost. Nothing was sent */
+	bool complete; /* the answer came whole */
+	CURLcode code; /* of the sender's own transfer */
+	char text[CURL_ERROR_SIZE];
+	long status;
+};
+
+struct tape *tape_new(size_t keep); /* keep: bytes of body that must stay for late readers */
+struct tape *tape_ref(struct tape *t);
+void tape_unref(struct tape *t);
+
+/* writer */
+int tape_add(struct tape *t, const struct tape_piece *piece); /* copies; 0, -1 no memory */
+void tape_finish(struct tape *t, const struct tape_end *end);
+/* Snapshot of getinfo so far; takes ownership. */
+void tape_info(struct tape *t, struct info *info);
+bool tape_full(struct tape *t); /* 4 MiB unplayed while a reader is there: pause the sender */
+
+/* readers */
+bool tape_attach(struct tape *t); /* false: its beginning is no longer kept */
+void tape_detach(struct tape *t);
+/* The next piece: 1 and *piece, 0 when there is none yet (or no more), valid while referenced. */
+int tape_read(struct tape *t, struct tape_cursor *cursor, struct tape_piece *piece);
+void tape_ended(struct tape *t, struct tape_end *out);
+struct info *tape_info_copy(struct tape *t); /* the caller frees; null when there is none yet */
+/* The whole body when all of it is still there and not above `max`; -1 otherwise. */
+int tape_body(struct tape *t, size_t max, struct buf *out);
+/* The last origin header block, raw. */
+void tape_last_headers(struct tape *t, struct buf *out);
+
+#endif

@@ -1,0 +1,36 @@
+/* The event log: one JSON line per end of a write, refusal, warning or unprotected write.
+ *
+ * Each line is one write(2) to a descriptor opened O_APPEND|O_CLOEXEC for it and closed again, so
+ * lines of many processes never mix and no descriptor is kept. Query strings, bodies and
+ * credentials never get here. A line that cannot be written is lost and counted, never waited for.
+ */
+#ifndef SENDONCE_LEDGER_EVENTS_H
+#define SENDONCE_LEDGER_EVENTS_H
+
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+
+/* Null text and negative numbers mean: leave the field out. */
+struct event {
+	const char *event; /* "write", "refusal", "unprotected", "warning", ... */
+	const char *run, *scope, *mode, *operation, *method, *host, *path;
+	const char *key;            /* whole; cut to 8 */
+	const uint8_t *fingerprint; /* 32 bytes; cut to 16 hex digits */
+	uint64_t record;            /* 0: none */
+	int64_t generation, attempt, wire_sends, status, curlcode, ms, bytes;
+	const char *verdict, *reason, *outcome, *served, *text;
+	const uint8_t *trace; /* 16 bytes */
+};
+
+/* An event with every number set to "leave out". */
+struct event event_make(const char *name);
+
+/* The line itself, with its newline: time, pid and exe are filled in here. */
+void event_format(struct buf *out, const struct event *event, struct stamp now);
+
+/* 0, or -1 when the line was lost. Keeps errno. The file is made 0600 when missing. */
+int event_write(const char *path, const struct event *event);
+
+#endif

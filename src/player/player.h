@@ -1,0 +1,89 @@
+/* The player: delivers an answer to the program as libcurl itself would have.
+ *
+ * It is fed events (header line, body bytes, debug line, end) and does not know where they come
+ * from: a live courier, a record, or a refusal. It runs the program's callbacks, so it is only ever
+ * called on the program's thread inside one of its libcurl calls, with no lock held: a callback may
+ * longjmp. It honours what libcurl honours on this side of the wire: HEADER, FAILONERROR,
+ * MAXFILESIZE, TIMEOUT, CONNECTTIMEOUT, LOW_SPEED, progress abort, pause, ERRORBUFFER, the default
+ * fwrite; body chunks are at most CURL_MAX_WRITE_SIZE (16 KiB). Texts are libcurl's. */
+#ifndef SENDONCE_PLAYER_PLAYER_H
+#define SENDONCE_PLAYER_PLAYER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/curlapi.h"
+
+/* The program's side of a handle, read from its options when the transfer starts. Null function:
+ * libcurl's default (fwrite to the data pointer, or to stdout when that is null). */
+struct player_sink {
+	CURL *handle; /* what debug callbacks get */
+	curl_write_callback write;
+	void *write_data;
+	curl_write_callback header; /* null and header_data set: `write` is used, as in libcurl */
+	void *header_data;
+	bool header_in_body; /* CURLOPT_HEADER */
+	bool fail_on_error;
+	bool has_password, has_proxy_password; /* a 401/407 then waits for the next block */
+	curl_off_t max_filesize;               /* 0: none */
+	bool no_progress;
+	curl_xferinfo_callback xferinfo;
+	curl_progress_callback progress; /* the old one, used when xferinfo is null */
+	void *progress_data;
+	char *error_buffer; /* CURL_ERROR_SIZE, or null */
+	bool verbose;
+	curl_debug_callback debug; /* null: libcurl's own form to `stderr_file` */
+	void *debug_data;
+	FILE *stderr_file;                      /* null: stderr */
+	int64_t timeout_us, connect_timeout_us; /* 0: none, and libcurl's 300 s while connecting */
+	long low_speed_limit, low_speed_time;   /* bytes a second, seconds */
+	curl_off_t upload_size;                 /* for progress, known from the start */
+};
+
+struct player {
+	struct player_sink sink;
+	int64_t started_us;    /* CLOCK_MONOTONIC */
+	curl_off_t body_seen;  /* delivered to the write callback */
+	curl_off_t body_total; /* Content-Length of the current answer, or -1 */
+	long status;           /* of the current header block */
+	bool in_body;
+	bool paused; /* receiving is paused, by CURL_WRITEFUNC_PAUSE or curl_easy_pause */
+	bool aborted;
+	int64_t slow_since_us, ticked_us, rated_us; /* LOW_SPEED and progress */
+	curl_off_t rated_bytes;
+	CURLcode code; /* the first thing that ended it */
+	char *held;    /* bytes a pausing callback did not take */
+	size_t held_size;
+	int held_kind;
+};
+
+/* What the sender knows, for timeouts and progress. */
+struct player_phase {
+	bool resolved, connected,
+	        sent; /* name known / connection (TLS included) up / gate opened */
+	curl_off_t uploaded;
+};
+
+void player_start(struct player *p, const struct player_sink *sink, int64_t now_us);
+void player_stop(struct player *p); /* frees what is held; the sink's data is not ours */
+
+/* Each returns CURLE_OK, or the code the transfer ends with (23, 22, 63, ...): the text is then in
+ * ERRORBUFFER. While p->paused nothing more may be fed. A line includes its CRLF. */
+CURLcode player_header(struct player *p, const char *line, size_t n);
+CURLcode player_body(struct player *p, const char *data, size_t n);
+CURLcode player_debug(struct player *p, curl_infotype type, const char *data, size_t n);
+/* curl_easy_pause on a playing handle. Held bytes are delivered here, or at the next feed. */
+CURLcode player_pause(struct player *p, int bits);
+
+/* To be called whenever time may have passed: progress callbacks, deadlines, LOW_SPEED. */
+CURLcode player_tick(struct player *p, const struct player_phase *phase, int64_t now_us);
+/* Microseconds until player_tick wants to be called, at most 1 s. */
+int64_t player_patience(const struct player *p, const struct player_phase *phase, int64_t now_us);
+
+/* The end: the sender's code and text become the program's, unless the player ended it earlier. */
+CURLcode player_end(struct player *p, CURLcode code, const char *text);
+
+/* Puts `text` into ERRORBUFFER (libcurl's rule: first error wins, cut to CURL_ERROR_SIZE). */
+void player_error(struct player *p, const char *text);
+
+#endif

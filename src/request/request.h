@@ -1,0 +1,61 @@
+/* The request a program is about to make, as libcurl would send it.
+ *
+ * Method rules are libcurl's (NOBODY without CUSTOMREQUEST is a HEAD, with one the method decides);
+ * the target is parsed by the host's own libcurl (CURLU), once per change of the options that shape
+ * it, and cached in `struct request_target`. */
+#ifndef SENDONCE_REQUEST_REQUEST_H
+#define SENDONCE_REQUEST_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/bytes.h"
+#include "base/curlapi.h"
+#include "base/options.h"
+
+/* Parsed URL, all NUL-terminated and owned here. `valid` false: libcurl would not send HTTP to it.
+ */
+struct request_target {
+	unsigned change; /* options.change it was made from, plus one; 0: never made */
+	bool valid;
+	char *scheme, *host,
+	        *path; /* lower-case scheme and host; path as it will be sent, without query */
+	char *query;   /* null: none */
+	char *user, *password; /* userinfo; null: none */
+	unsigned port;
+};
+/* 0, or -1 out of memory. Cheap when nothing changed. */
+int request_target_update(struct request_target *t, const struct flavour *fl,
+                          const struct options *options);
+void request_target_free(struct request_target *t);
+
+enum request_body {
+	REQUEST_NO_BODY,
+	REQUEST_FIELDS,   /* POSTFIELDS or COPYPOSTFIELDS: bytes known */
+	REQUEST_READ,     /* read callback: not drained in this version */
+	REQUEST_MIME,     /* MIMEPOST */
+	REQUEST_FORMPOST, /* HTTPPOST */
+	REQUEST_UPLOAD    /* UPLOAD / PUT */
+};
+
+/* "POST", "PUT", CUSTOMREQUEST's text, ... Borrowed from `options`. */
+const char *request_method(const struct options *options);
+enum request_body request_body_kind(const struct options *options);
+/* The bytes of REQUEST_FIELDS as libcurl would send them: POSTFIELDSIZE(_LARGE), -1 means strlen,
+ * NUL bytes inside are kept. Borrowed from the options or the program. */
+struct span request_body_bytes(const struct options *options);
+/* True for a HEAD, GET, OPTIONS or TRACE: what is let through when nothing else is known. */
+bool request_is_read(const char *method);
+
+/* One header line as libcurl would send it ("Name: value" cut in two; "Name;" is an empty value;
+ * "Name:" removes). Borrowed from the list. */
+struct request_header {
+	struct span name, value;
+};
+/* Calls `each` for every header the program's HTTPHEADER list makes libcurl send, then for those
+ * libcurl adds from options (Content-Type of a POST, COOKIE, USERAGENT, REFERER, ACCEPT_ENCODING,
+ * XOAUTH2). */
+typedef void request_each(void *ctx, const struct request_header *header);
+void request_headers(const struct options *options, request_each *each, void *ctx);
+
+#endif
