@@ -22,7 +22,6 @@ enum option_kind {
 	OPTION_SLIST,    /* libcurl keeps the pointer, so do we: read at perform */
 	OPTION_FUNCTION, /* callback; may be null */
 	OPTION_POINTER,  /* FILE*, userdata, CURLU*, share, mime, POSTFIELDS, ...; not copied */
-	OPTION_COPIED,   /* COPYPOSTFIELDS: bytes copied at setopt, POSTFIELDSIZE applied then */
 	OPTION_UNKNOWN
 };
 
@@ -36,7 +35,7 @@ struct option {
 		void *ptr;
 		void (*fn)(void);
 	} v;
-	size_t size; /* bytes of OPTION_BLOB and OPTION_COPIED */
+	size_t size; /* bytes of OPTION_BLOB */
 };
 
 /* The HTTP method rules of libcurl, followed call by call: they depend on the order of calls
@@ -49,6 +48,12 @@ struct options {
 	size_t room;
 	enum http_kind kind; /* set.method, without CUSTOMREQUEST */
 	bool no_body;        /* set.opt_no_body */
+	bool upload;         /* set.upload: goes before `kind` when the request is made */
+	/* POSTFIELDS, COPYPOSTFIELDS and POSTFIELDSIZE(_LARGE) are kept here and not in the list.
+	 */
+	const char *post;     /* what POSTFIELDS points to, or `post_copy`; null: none */
+	char *post_copy;      /* COPYPOSTFIELDS, copied at setopt */
+	curl_off_t post_size; /* as set; POST_SIZE_UNSET (-1): strlen */
 	unsigned change; /* goes up with each option that can change the target (URL, CURLU, PORT,
 	                    ...) */
 	bool failed;     /* an allocation failed: this handle cannot be protected */
@@ -60,8 +65,11 @@ const char *option_name_of(CURLoption id);
 
 /* Record one accepted setopt; `word` is its third argument as passed. 0, or -1 out of memory
  * (then `failed` is set too). Follows libcurl: POSTFIELDS drops COPYPOSTFIELDS, a POSTFIELDSIZE
- * larger than the copied bytes drops them, a null string unsets. */
+ * larger than the one before drops copied bytes, a null string unsets. */
 int options_set(struct options *o, CURLoption id, uintptr_t word);
+
+/* All zero but for what libcurl's defaults differ in; also what curl_easy_reset leaves. */
+void options_init(struct options *o);
 
 /* Last value, or null when never set (or reset since). Valid until the next options_set. */
 const struct option *options_get(const struct options *o, CURLoption id);
@@ -70,7 +78,8 @@ const char *options_text(const struct options *o, CURLoption id); /* null when u
 void *options_pointer(const struct options *o, CURLoption id);    /* null when unset */
 void (*options_function(const struct options *o, CURLoption id))(void);
 
-int options_copy(struct options *to, const struct options *from); /* deep; `to` is all zero */
-void options_clear(struct options *o);                            /* as after curl_easy_reset */
+/* Deep; `to` holds nothing yet. 0, or -1 out of memory (`to` is then marked failed). */
+int options_copy(struct options *to, const struct options *from);
+void options_free(struct options *o);
 
 #endif
