@@ -40,27 +40,44 @@ struct player_sink {
 	curl_off_t upload_size;                 /* for progress, known from the start */
 };
 
+enum { PLAYER_RATES = 6 };
+
 struct player {
 	struct player_sink sink;
 	int64_t started_us;    /* CLOCK_MONOTONIC */
-	curl_off_t body_seen;  /* delivered to the write callback */
+	curl_off_t body_seen;  /* body bytes fed so far: what libcurl counts as received */
 	curl_off_t body_total; /* Content-Length of the current answer, or -1 */
-	long status;           /* of the current header block */
+	curl_off_t uploaded;
+	long status; /* of the current header block */
 	bool in_body;
-	bool paused; /* receiving is paused, by CURL_WRITEFUNC_PAUSE or curl_easy_pause */
-	bool aborted;
-	int64_t slow_since_us, ticked_us, rated_us; /* LOW_SPEED and progress */
-	curl_off_t rated_bytes;
+	bool in_head;    /* inside a header block: the next line is not a status line */
+	bool chunked;    /* this block has a Transfer-Encoding: its Content-Length means nothing */
+	bool must_fail;  /* a 401/407 with credentials that FAILONERROR ends unless a block follows
+	                  */
+	bool paused;     /* receiving is paused, by CURL_WRITEFUNC_PAUSE or curl_easy_pause */
+	bool delivering; /* a body or header callback is running */
+	bool error_set;  /* ERRORBUFFER holds the first error */
+	bool ended;
+	int64_t ticked_us; /* last progress callback; 0: none yet */
+	curl_off_t ticked_down, ticked_up;
+	int64_t slow_since_us; /* LOW_SPEED: below the limit since; 0: not below */
+	struct {
+		int64_t us;
+		curl_off_t bytes;
+	} rate[PLAYER_RATES]; /* one sample a second, as libcurl's own speed is measured */
+	unsigned rates;
 	CURLcode code; /* the first thing that ended it */
 	char *held;    /* bytes a pausing callback did not take */
-	size_t held_size;
+	size_t held_size, held_at;
 	int held_kind;
 };
 
 /* What the sender knows, for timeouts and progress. */
 struct player_phase {
-	bool resolved, connected,
-	        sent; /* name known / connection (TLS included) up / gate opened */
+	bool resolved;  /* the name is known, or no name has to be */
+	bool tcp;       /* TCP is up, TLS may not be; only chooses the text of a timeout */
+	bool connected; /* TLS included */
+	bool sent;      /* the gate has opened */
 	curl_off_t uploaded;
 };
 
@@ -70,6 +87,8 @@ void player_stop(struct player *p); /* frees what is held; the sink's data is no
 /* Each returns CURLE_OK, or the code the transfer ends with (23, 22, 63, ...): the text is then in
  * ERRORBUFFER. While p->paused nothing more may be fed. A line includes its CRLF. */
 CURLcode player_header(struct player *p, const char *line, size_t n);
+/* A line of a proxy's answer to CONNECT: shown to the program, but no error and no size of its. */
+CURLcode player_connect_header(struct player *p, const char *line, size_t n);
 CURLcode player_body(struct player *p, const char *data, size_t n);
 CURLcode player_debug(struct player *p, curl_infotype type, const char *data, size_t n);
 /* curl_easy_pause on a playing handle. Held bytes are delivered here, or at the next feed. */
@@ -80,7 +99,8 @@ CURLcode player_tick(struct player *p, const struct player_phase *phase, int64_t
 /* Microseconds until player_tick wants to be called, at most 1 s. */
 int64_t player_patience(const struct player *p, const struct player_phase *phase, int64_t now_us);
 
-/* The end: the sender's code and text become the program's, unless the player ended it earlier. */
+/* The end: the sender's code and text become the program's, unless the player ended it earlier.
+ * Not while paused. Makes the last progress callback, as libcurl does also after most errors. */
 CURLcode player_end(struct player *p, CURLcode code, const char *text);
 
 /* Puts `text` into ERRORBUFFER (libcurl's rule: first error wins, cut to CURL_ERROR_SIZE). */
