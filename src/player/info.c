@@ -1,0 +1,451 @@
+/* Keeping the answers of curl_easy_getinfo apart from the handle that gave them.
+ *
+ * One table says which values are kept and of which type. A value that libcurl offers both as a
+ * double and as a curl_off_t is kept once, as the off_t; a libcurl that has only the double is read
+ * through it. Strings are compared before they are copied, because most snapshots change nothing
+ * but counters.
+ *
+ * Not kept, so that the hook asks the program's own handle: what belongs to a handle and not to a
+ * transfer (PRIVATE, COOKIELIST, SSL_ENGINES, CAINFO, CAPATH), what only a live connection has
+ * (LASTSOCKET, ACTIVESOCKET, TLS_SESSION, TLS_SSL_PTR), and what HTTP does not have (FTP, RTSP).
+ * In a stored answer stands no EFFECTIVE_URL but one that a redirect led to, and never the user and
+ * password of a URL: those are the program's. */
+#include "player/info.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+enum entry_kind { KEEP_LONG, KEEP_SIZE, KEEP_TIME, KEEP_TEXT };
+
+struct entry {
+	CURLINFO id;
+	CURLINFO twin; /* the double of the same value; 0: none */
+	enum entry_kind kind;
+	int64_t fresh; /* value of a handle that never connected */
+	bool stored;   /* part of a stored answer */
+};
+
+/* Numbers first, texts last. */
+static const struct entry entries[] = {
+        {CURLINFO_RESPONSE_CODE, 0, KEEP_LONG, 0, true},
+        {CURLINFO_HTTP_CONNECTCODE, 0, KEEP_LONG, 0, false},
+        {CURLINFO_FILETIME, 0, KEEP_LONG, -1, true},
+        {CURLINFO_HEADER_SIZE, 0, KEEP_LONG, 0, true},
+        {CURLINFO_REQUEST_SIZE, 0, KEEP_LONG, 0, true},
+        {CURLINFO_SSL_VERIFYRESULT, 0, KEEP_LONG, 0, false},
+        {CURLINFO_PROXY_SSL_VERIFYRESULT, 0, KEEP_LONG, 0, false},
+        {CURLINFO_REDIRECT_COUNT, 0, KEEP_LONG, 0, true},
+        {CURLINFO_HTTPAUTH_AVAIL, 0, KEEP_LONG, 0, true},
+        {CURLINFO_PROXYAUTH_AVAIL, 0, KEEP_LONG, 0, false},
+        {CURLINFO_OS_ERRNO, 0, KEEP_LONG, 0, false},
+        {CURLINFO_NUM_CONNECTS, 0, KEEP_LONG, 0, false},
+        {CURLINFO_CONDITION_UNMET, 0, KEEP_LONG, 0, false},
+        {CURLINFO_PRIMARY_PORT, 0, KEEP_LONG, 0, true},
+        {CURLINFO_LOCAL_PORT, 0, KEEP_LONG, 0, false},
+        {CURLINFO_HTTP_VERSION, 0, KEEP_LONG, 0, true},
+        {CURLINFO_PROTOCOL, 0, KEEP_LONG, 0, true},
+        {CURLINFO_PROXY_ERROR, 0, KEEP_LONG, 0, false},
+        {CURLINFO_FILETIME_T, 0, KEEP_SIZE, -1, true},
+        {CURLINFO_RETRY_AFTER, 0, KEEP_SIZE, 0, true},
+        {CURLINFO_SIZE_UPLOAD_T, CURLINFO_SIZE_UPLOAD, KEEP_SIZE, 0, true},
+        {CURLINFO_SIZE_DOWNLOAD_T, CURLINFO_SIZE_DOWNLOAD, KEEP_SIZE, 0, true},
+        {CURLINFO_SPEED_DOWNLOAD_T, CURLINFO_SPEED_DOWNLOAD, KEEP_SIZE, 0, false},
+        {CURLINFO_SPEED_UPLOAD_T, CURLINFO_SPEED_UPLOAD, KEEP_SIZE, 0, false},
+        {CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, CURLINFO_CONTENT_LENGTH_DOWNLOAD, KEEP_SIZE, -1, true},
+        {CURLINFO_CONTENT_LENGTH_UPLOAD_T, CURLINFO_CONTENT_LENGTH_UPLOAD, KEEP_SIZE, -1, true},
+        {CURLINFO_TOTAL_TIME_T, CURLINFO_TOTAL_TIME, KEEP_TIME, 0, false},
+        {CURLINFO_NAMELOOKUP_TIME_T, CURLINFO_NAMELOOKUP_TIME, KEEP_TIME, 0, false},
+        {CURLINFO_CONNECT_TIME_T, CURLINFO_CONNECT_TIME, KEEP_TIME, 0, false},
+        {CURLINFO_PRETRANSFER_TIME_T, CURLINFO_PRETRANSFER_TIME, KEEP_TIME, 0, false},
+        {CURLINFO_STARTTRANSFER_TIME_T, CURLINFO_STARTTRANSFER_TIME, KEEP_TIME, 0, false},
+        {CURLINFO_REDIRECT_TIME_T, CURLINFO_REDIRECT_TIME, KEEP_TIME, 0, false},
+        {CURLINFO_APPCONNECT_TIME_T, CURLINFO_APPCONNECT_TIME, KEEP_TIME, 0, false},
+        {CURLINFO_EFFECTIVE_URL, 0, KEEP_TEXT, 0, true},
+        {CURLINFO_EFFECTIVE_METHOD, 0, KEEP_TEXT, 0, true},
+        {CURLINFO_CONTENT_TYPE, 0, KEEP_TEXT, 0, true},
+        {CURLINFO_REDIRECT_URL, 0, KEEP_TEXT, 0, true},
+        {CURLINFO_REFERER, 0, KEEP_TEXT, 0, false},
+        {CURLINFO_PRIMARY_IP, 0, KEEP_TEXT, 0, true},
+        {CURLINFO_LOCAL_IP, 0, KEEP_TEXT, 0, false},
+        {CURLINFO_SCHEME, 0, KEEP_TEXT, 0, true},
+};
+
+enum { ENTRIES = sizeof(entries) / sizeof(entries[0]), TEXT_MAX = 64 * 1024 };
+
+struct info {
+	int64_t number[ENTRIES];
+	char *text[ENTRIES];
+	struct curl_certinfo certs;
+};
+
+static const struct entry *find(CURLINFO id, size_t *at)
+{
+	for (size_t i = 0; i < ENTRIES; i++) {
+		if (entries[i].id == id || (entries[i].twin && entries[i].twin == id)) {
+			*at = i;
+			return &entries[i];
+		}
+	}
+	return NULL;
+}
+
+/* Keeps the old text when it is the same, or when there is no memory for the new one. */
+static int set_text(struct info *info, size_t at, const char *value, size_t n)
+{
+	char *old = info->text[at];
+	if (!value) {
+		free(old);
+		info->text[at] = NULL;
+		return 0;
+	}
+	if (old && strncmp(old, value, n) == 0 && old[n] == 0)
+		return 0;
+	char *copy = span_dup((struct span){value, n});
+	if (!copy)
+		return -1;
+	free(old);
+	info->text[at] = copy;
+	return 0;
+}
+
+/* --- certificates: a deep copy in the shape that libcurl's callers know --- */
+
+static void slist_free(struct curl_slist *list)
+{
+	while (list) {
+		struct curl_slist *next = list->next;
+		free(list->data);
+		free(list);
+		list = next;
+	}
+}
+
+static void certs_free(struct curl_certinfo *certs)
+{
+	for (int i = 0; i < certs->num_of_certs; i++)
+		slist_free(certs->certinfo[i]);
+	free(certs->certinfo);
+	*certs = (struct curl_certinfo){0, NULL};
+}
+
+static struct curl_slist *slist_copy(const struct curl_slist *from, bool *failed)
+{
+	struct curl_slist *first = NULL, **end = &first;
+	for (; from; from = from->next) {
+		struct curl_slist *node = calloc(1, sizeof(*node));
+		char *data = node ? span_dup(span_of(from->data)) : NULL;
+		if (!data) {
+			free(node);
+			*failed = true;
+			return first;
+		}
+		node->data = data;
+		*end = node;
+		end = &node->next;
+	}
+	return first;
+}
+
+static int certs_copy(struct curl_certinfo *to, const struct curl_certinfo *from)
+{
+	struct curl_certinfo copy = {0, NULL};
+	bool failed = false;
+	if (from->num_of_certs > 0) {
+		copy.certinfo = calloc((size_t)from->num_of_certs, sizeof(*copy.certinfo));
+		if (!copy.certinfo)
+			return -1;
+		copy.num_of_certs = from->num_of_certs;
+		for (int i = 0; i < from->num_of_certs && !failed; i++)
+			copy.certinfo[i] = slist_copy(from->certinfo[i], &failed);
+	}
+	if (failed) {
+		certs_free(&copy);
+		return -1;
+	}
+	certs_free(to);
+	*to = copy;
+	return 0;
+}
+
+/* --- taking --- */
+
+struct info *info_new(void)
+{
+	struct info *info = calloc(1, sizeof(*info));
+	if (!info)
+		return NULL;
+	for (size_t i = 0; i < ENTRIES; i++)
+		info->number[i] = entries[i].fresh;
+	info_set_text(info, CURLINFO_EFFECTIVE_URL, "");
+	info_set_text(info, CURLINFO_EFFECTIVE_METHOD, "GET");
+	info_set_text(info, CURLINFO_PRIMARY_IP, "");
+	info_set_text(info, CURLINFO_LOCAL_IP, "");
+	return info;
+}
+
+void info_free(struct info *info)
+{
+	if (!info)
+		return;
+	for (size_t i = 0; i < ENTRIES; i++)
+		free(info->text[i]);
+	certs_free(&info->certs);
+	free(info);
+}
+
+struct info *info_copy(const struct info *info)
+{
+	struct info *copy = calloc(1, sizeof(*copy));
+	if (!copy)
+		return NULL;
+	memcpy(copy->number, info->number, sizeof(copy->number));
+	bool failed = certs_copy(&copy->certs, &info->certs) != 0;
+	for (size_t i = 0; i < ENTRIES && !failed; i++) {
+		if (info->text[i])
+			failed = set_text(copy, i, info->text[i], strlen(info->text[i])) != 0;
+	}
+	if (failed) {
+		info_free(copy);
+		return NULL;
+	}
+	return copy;
+}
+
+static int64_t scale_of(enum entry_kind kind)
+{
+	return kind == KEEP_TIME ? 1000000 : 1;
+}
+
+/* What fits, and no trap on what does not. */
+static int64_t from_double(double value, int64_t scale)
+{
+	double scaled = value * (double)scale;
+	if (!(scaled > -9.0e18 && scaled < 9.0e18))
+		return 0;
+	return (int64_t)scaled;
+}
+
+static void capture_entry(struct info *info, size_t at, const struct flavour *fl, CURL *handle)
+{
+	const struct entry *e = &entries[at];
+	long number = 0;
+	curl_off_t off = 0;
+	double twin = 0;
+	char *text = NULL;
+
+	if (e->kind == KEEP_LONG) {
+		if (CURL_FN(fl, easy_getinfo)(handle, e->id, &number) == CURLE_OK)
+			info->number[at] = number;
+	} else if (e->kind == KEEP_TEXT) {
+		if (CURL_FN(fl, easy_getinfo)(handle, e->id, &text) == CURLE_OK)
+			(void)set_text(info, at, text, text ? strlen(text) : 0);
+	} else if (CURL_FN(fl, easy_getinfo)(handle, e->id, &off) == CURLE_OK) {
+		info->number[at] = off;
+	} else if (e->twin && CURL_FN(fl, easy_getinfo)(handle, e->twin, &twin) == CURLE_OK) {
+		info->number[at] = from_double(twin, scale_of(e->kind));
+	}
+}
+
+void info_capture(struct info *info, const struct flavour *fl, CURL *handle)
+{
+	struct curl_certinfo *certs = NULL;
+	for (size_t i = 0; i < ENTRIES; i++)
+		capture_entry(info, i, fl, handle);
+	if (CURL_FN(fl, easy_getinfo)(handle, CURLINFO_CERTINFO, &certs) == CURLE_OK && certs &&
+	    (certs->num_of_certs > 0 || info->certs.num_of_certs > 0))
+		(void)certs_copy(&info->certs, certs);
+}
+
+/* --- overrides --- */
+
+void info_set_long(struct info *info, CURLINFO id, long value)
+{
+	info_set_off(info, id, value);
+}
+
+void info_set_off(struct info *info, CURLINFO id, curl_off_t value)
+{
+	size_t at;
+	const struct entry *e = find(id, &at);
+	if (e && e->kind != KEEP_TEXT)
+		info->number[at] = value;
+}
+
+void info_set_text(struct info *info, CURLINFO id, const char *value)
+{
+	size_t at;
+	const struct entry *e = find(id, &at);
+	if (e && e->kind == KEEP_TEXT)
+		(void)set_text(info, at, value, value ? strlen(value) : 0);
+}
+
+/* --- answering --- */
+
+CURLcode info_get(const struct info *info, CURLINFO id, void *out)
+{
+	size_t at;
+	if (id == CURLINFO_CERTINFO) {
+		if (!out)
+			return CURLE_UNKNOWN_OPTION;
+		*(const struct curl_certinfo **)out = &info->certs;
+		return CURLE_OK;
+	}
+	const struct entry *e = find(id, &at);
+	if (!e || !out)
+		return CURLE_UNKNOWN_OPTION;
+	if (e->kind == KEEP_TEXT)
+		*(char **)out = info->text[at];
+	else if (e->kind == KEEP_LONG)
+		*(long *)out = (long)info->number[at];
+	else if (id == e->id)
+		*(curl_off_t *)out = info->number[at];
+	else
+		*(double *)out = (double)info->number[at] / (double)scale_of(e->kind);
+	return CURLE_OK;
+}
+
+long info_long(const struct info *info, CURLINFO id)
+{
+	size_t at;
+	const struct entry *e = find(id, &at);
+	return e && e->kind != KEEP_TEXT ? (long)info->number[at] : 0;
+}
+
+const char *info_text(const struct info *info, CURLINFO id)
+{
+	size_t at;
+	const struct entry *e = find(id, &at);
+	return e && e->kind == KEEP_TEXT ? info->text[at] : NULL;
+}
+
+/* --- the part that a stored answer carries ---
+ *
+ * "info 1\n", then a line each: "ID=NUMBER\n", or "ID:LENGTH:" and that many bytes and "\n". An ID
+ * that is not known here is skipped, so that an older program reads a younger one's answers. */
+
+/* A URL without user and password. */
+static void add_url(struct buf *out, struct span url)
+{
+	const char *slashes = memmem(url.p, url.n, "://", 3);
+	size_t from = slashes ? (size_t)(slashes - url.p) + 3 : 0;
+	size_t end = from, at = from;
+	while (end < url.n && !strchr("/?#", url.p[end]))
+		end++;
+	for (size_t i = from; i < end; i++) {
+		if (url.p[i] == '@')
+			at = i + 1;
+	}
+	buf_add(out, url.p, from);
+	buf_add(out, url.p + at, url.n - at);
+}
+
+static void store_text(const struct info *info, size_t at, struct buf *out)
+{
+	struct buf text = {0};
+	CURLINFO id = entries[at].id;
+	struct span value = span_of(info->text[at]);
+	if (!value.p || (id == CURLINFO_EFFECTIVE_URL && !info_long(info, CURLINFO_REDIRECT_COUNT)))
+		return;
+	if (id == CURLINFO_EFFECTIVE_URL || id == CURLINFO_REDIRECT_URL)
+		add_url(&text, value);
+	else
+		buf_add_span(&text, value);
+	if (text.failed)
+		out->failed = true;
+	else if (text.n <= TEXT_MAX) {
+		buf_printf(out, "%u:%zu:", (unsigned)id, text.n);
+		buf_add_span(out, span_buf(&text));
+		buf_add_char(out, '\n');
+	}
+	buf_free(&text);
+}
+
+void info_store(const struct info *info, struct buf *out)
+{
+	buf_add_text(out, "info 1\n");
+	for (size_t i = 0; i < ENTRIES; i++) {
+		if (!entries[i].stored)
+			continue;
+		if (entries[i].kind == KEEP_TEXT)
+			store_text(info, i, out);
+		else if (info->number[i] != entries[i].fresh)
+			buf_printf(out, "%u=%lld\n", (unsigned)entries[i].id,
+			           (long long)info->number[i]);
+	}
+}
+
+/* Takes a decimal number off the front. 0, or -1. */
+static int take_number(struct span *s, int64_t *out)
+{
+	bool minus = s->n > 0 && s->p[0] == '-';
+	size_t i = minus ? 1 : 0, digits = 0;
+	int64_t value = 0;
+	for (; i < s->n && s->p[i] >= '0' && s->p[i] <= '9'; i++, digits++) {
+		int digit = s->p[i] - '0';
+		if (value > (INT64_MAX - digit) / 10)
+			return -1;
+		value = value * 10 + digit;
+	}
+	if (digits == 0)
+		return -1;
+	*out = minus ? -value : value;
+	*s = (struct span){s->p + i, s->n - i};
+	return 0;
+}
+
+static int take_char(struct span *s, char c)
+{
+	if (s->n == 0 || s->p[0] != c)
+		return -1;
+	*s = (struct span){s->p + 1, s->n - 1};
+	return 0;
+}
+
+static int load_text(struct info *info, const struct entry *e, size_t at, struct span *s)
+{
+	int64_t n;
+	if (take_number(s, &n) || take_char(s, ':') || n < 0 || n > TEXT_MAX ||
+	    (uint64_t)n > s->n || memchr(s->p, 0, (size_t)n))
+		return -1;
+	if (e && e->kind == KEEP_TEXT && set_text(info, at, s->p, (size_t)n))
+		return -1;
+	*s = (struct span){s->p + n, s->n - (size_t)n};
+	return 0;
+}
+
+static int load_line(struct info *info, struct span *s)
+{
+	int64_t id, value;
+	size_t at = 0;
+	if (take_number(s, &id) || id < 0 || id > INT32_MAX)
+		return -1;
+	const struct entry *e = find((CURLINFO)id, &at);
+	if (e && !e->stored)
+		e = NULL;
+	if (take_char(s, '=') == 0) {
+		if (take_number(s, &value))
+			return -1;
+		if (e && e->kind != KEEP_TEXT)
+			info->number[at] = value;
+	} else if (take_char(s, ':') || load_text(info, e, at, s)) {
+		return -1;
+	}
+	return take_char(s, '\n');
+}
+
+int info_load(struct info *info, const char *data, size_t n)
+{
+	static const char head[] = "info 1\n";
+	struct span s = {data, n};
+	if (!span_starts(s, head))
+		return -1;
+	s = (struct span){s.p + strlen(head), s.n - strlen(head)};
+	while (s.n > 0) {
+		if (load_line(info, &s))
+			return -1;
+	}
+	return 0;
+}
