@@ -57,14 +57,18 @@ struct asked {
 	bool account_opaque;
 	const uint8_t *fingerprint, *wire_body; /* 32 bytes each */
 	uint64_t settings;
-	uint64_t run; /* 0: not known */
+	uint64_t run; /* 0: not known. Where repeat is not `replay` and no run is known, the process
+	               */
+	/* repeat ordinal: the record is an earlier generation of this run than the one this call
+	 * means (1 + the process's delivered calls); there is no such one yet */
+	bool ordinal_behind;
 };
 
 struct verdict {
 	enum verdict_kind kind;
 	enum verdict_reason reason;
 	bool next_generation; /* execute: record->generation + 1 over the same record */
-	bool own_record;      /* execute: a record of its own (another own key under `trust`) */
+	bool own_record;      /* execute: a new record beside the one found, or there is none */
 	bool generic_text;    /* refuse: tell nothing about the other account's write */
 	bool doubt_dropped;   /* execute: also an event */
 	bool replay_late;     /* replay: also an event */
