@@ -95,15 +95,12 @@ int paths_ledger(const struct policy *policy, policy_env *env, void *ctx, char *
 int paths_events(const struct policy *policy, policy_env *env, void *ctx, char *out, size_t room)
 {
 	static const char suffix[] = ".events.jsonl";
-	const char *given = look_up(env, ctx, "SENDONCE_LOG");
 	bool is_default;
 	size_t used;
 	int rc;
 
-	if (!given && policy)
-		given = policy->events_path;
-	if (given)
-		return join(out, room, given, "");
+	if (policy && policy->events_path)
+		return join(out, room, policy->events_path, "");
 	rc = paths_ledger(policy, env, ctx, out, room, &is_default);
 	if (rc)
 		return rc;

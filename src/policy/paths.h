@@ -30,7 +30,7 @@ int paths_policy(policy_env *env, void *ctx, char *out, size_t room, bool *named
 int paths_ledger(const struct policy *policy, policy_env *env, void *ctx, char *out, size_t room,
                  bool *is_default);
 
-/* SENDONCE_LOG, else the policy's `events`, else the ledger's path with ".events.jsonl". */
+/* The policy's `events`, else the ledger's path with ".events.jsonl". */
 int paths_events(const struct policy *policy, policy_env *env, void *ctx, char *out, size_t room);
 
 #endif
