@@ -18,7 +18,7 @@ CORE_CFLAGS = $(ALL_CFLAGS) -fPIC -fvisibility=hidden
 ALL_LDFLAGS = $(LDFLAGS) $(if $(SAN),-fsanitize=$(SAN))
 # The preload has no libc under it: nothing may be called that the compiler invents either.
 PRELOAD_CFLAGS = -std=c11 $(WARN) -Isrc -O2 -g -fPIC -fvisibility=hidden -ffreestanding -fno-builtin \
-	-fno-stack-protector -U_FORTIFY_SOURCE -fno-lto -fno-asynchronous-unwind-tables -ftls-model=initial-exec
+	-fno-stack-protector -U_FORTIFY_SOURCE -fno-lto -fno-asynchronous-unwind-tables -ftls-model=initial-exec -Wframe-larger-than=1024
 
 Q = $(if $(V),,@)
 say = $(if $(V),,@echo "  $(1)	$(2)")
@@ -67,7 +67,7 @@ $(BUILD)/core.a: $(CORE_OBJ)
 $(BUILD)/libsendonce.so: $(PRELOAD_OBJ) src/preload/exports.map
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -nostdlib -nostartfiles -Wl,--version-script=src/preload/exports.map -Wl,-z,now \
-		-Wl,-z,relro -Wl,-z,noexecstack -Wl,--hash-style=both -Wl,-Bsymbolic -o $@ $(PRELOAD_OBJ)
+		-Wl,-z,relro -Wl,-z,noexecstack -Wl,--strip-debug -Wl,--hash-style=both -Wl,-Bsymbolic -o $@ $(PRELOAD_OBJ)
 
 $(BUILD)/libsendonce-core.so: $(CORE_OBJ) $(CRYPTO_OBJ) src/intercept/core.map
 	$(call say,LD,$@)

@@ -3,7 +3,7 @@
  * One process may hold several (OpenSSL and GnuTLS builds, a vendored copy under another
  * name), so there is no global table: every easy handle is tied to the flavour that made it.
  * Shared by the preload, which finds flavours and has no libc, and by the core; hence no
- * libc header may be included here. */
+ * libc header may be included here. The assembler reads the two name lists too. */
 #ifndef SENDONCE_BASE_FLAVOUR_H
 #define SENDONCE_BASE_FLAVOUR_H
 
@@ -54,6 +54,8 @@
 	X(url_set)                                                                                 \
 	X(version_info)
 
+#ifndef __ASSEMBLER__
+
 enum curl_fn {
 #define CURL_FN_NAME(name) FN_##name,
 	CURL_HOOKED(CURL_FN_NAME) FN_HOOKED_COUNT,
@@ -72,4 +74,5 @@ struct flavour {
 	void (*fn[FN_COUNT])(void); /* null where this libcurl does not have the function */
 };
 
+#endif /* __ASSEMBLER__ */
 #endif

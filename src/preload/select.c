@@ -1,0 +1,110 @@
+/* Decides where a call goes; the assembly stubs ask here and jump to what they are told.
+ *
+ * For a curl_* call: libcurl calling itself goes to libcurl, whatever else holds, since a hook
+ * there would take internal transfers for the program's. A process where sendonce is switched off
+ * or must not act, and a function the core leaves alone, go to the real function as well.
+ *
+ * For dlsym: foreign function interfaces bind by it, so a hooked name that leads into a libcurl is
+ * answered by our entry. The libc is asked exactly once, so that dlerror() stays true; only a
+ * program that looks into a process without libcurl, and finds us, is answered by a second question
+ * that fails as it would have failed without us. For dlopen: RTLD_DEEPBIND would bind an extension
+ * past every preload, so that flag is cleared. */
+#include "preload/core.h"
+#include "preload/degraded.h"
+#include "preload/environ.h"
+#include "preload/flavours.h"
+#include "preload/loader.h"
+#include "preload/object.h"
+#include "preload/text.h"
+
+struct dlsym_answer {
+	void *value;
+	void *jump; /* null: return `value` */
+};
+
+struct dlopen_answer {
+	unsigned long mode;
+	void *jump; /* null: there is no loader to ask */
+};
+
+/* Called by the stubs only. */
+void *preload_select(int index, unsigned long caller, const unsigned long *args);
+struct dlsym_answer preload_dlsym(void *handle, const char *name, unsigned long caller);
+struct dlopen_answer preload_dlopen(unsigned mode);
+
+#define ENTRY(name) void curl_##name(void);
+CURL_HOOKED(ENTRY)
+#undef ENTRY
+
+static void *own_entry(int index)
+{
+	switch (index) {
+#define CASE(name)                                                                                 \
+	case FN_##name:                                                                            \
+		return (void *)curl_##name;
+		CURL_HOOKED(CASE)
+#undef CASE
+	default:
+		return 0;
+	}
+}
+
+void *preload_select(int index, unsigned long caller, const unsigned long *args)
+{
+	enum curl_fn function = (enum curl_fn)index;
+	const struct flavour *flavour = flavours_of_caller((const void *)caller);
+	void *real = flavour ? (void *)flavour->fn[function] : 0;
+
+	if (!real)
+		return degraded_missing(function);
+	if (caller >= flavour->text_lo && caller < flavour->text_hi)
+		return real;
+	if (environ_is_disabled())
+		return real;
+	if (core_ensure() != CORE_LOADED)
+		return degraded_select(function, args, real);
+	void *hook = core_hook(index);
+	return hook ? hook : real;
+}
+
+static int hooked_index(const char *name)
+{
+	if ((unsigned long)name < 4096 || !text_starts_with(name, "curl_"))
+		return -1;
+	return flavours_hooked_index(name);
+}
+
+struct dlsym_answer preload_dlsym(void *handle, const char *name, unsigned long caller)
+{
+	loader_dlsym_fn *real = loader_dlsym();
+	struct dlsym_answer answer = {0, (void *)real};
+	int index = hooked_index(name);
+
+	if (!real || index < 0 || handle == LOADER_NEXT || environ_is_disabled())
+		return answer;
+	answer.jump = 0;
+	answer.value = real(handle, name);
+	if (!answer.value)
+		return answer;
+	if (answer.value == own_entry(index)) {
+		if (!flavours_any())
+			answer.value = real(LOADER_NEXT, name);
+		return answer;
+	}
+	const struct flavour *flavour = flavours_containing((unsigned long)answer.value);
+	if (!flavour || (void *)flavour->fn[index] != answer.value)
+		return answer;
+	flavours_note_handout(caller, flavour);
+	answer.value = own_entry(index);
+	return answer;
+}
+
+struct dlopen_answer preload_dlopen(unsigned mode)
+{
+	struct dlopen_answer answer = {mode, (void *)loader_dlopen()};
+
+	flavours_forget_callers();
+	if (!environ_is_disabled())
+		answer.mode = mode & ~(unsigned)LOADER_DEEPBIND;
+	return answer;
+}
