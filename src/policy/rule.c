@@ -1,0 +1,490 @@
+/* Reading one entry of `writes`.
+ *
+ * The tables below are the schema: each key, how it is read, where it goes. Keys and words this
+ * version does not act on are checked in their form first and then refused, so that a typing error
+ * is never reported as a missing feature. */
+#include "policy/rule.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/matcher.h"
+#include "policy/values.h"
+
+#define SECOND INT64_C(1000000)
+
+/* --- values with a form of their own --- */
+
+static int read_match(struct reader *r, const struct field *f, const struct node *value, void *at)
+{
+	struct rule *rule = at;
+	const char *problem = "";
+	struct span text;
+	int rc = reader_scalar(r, f, value, &text);
+
+	if (rc)
+		return rc;
+	rc = matcher_parse(text, &rule->matcher, &problem);
+	if (rc == MATCHER_NOMEM)
+		return reader_nomem(r);
+	if (rc)
+		return reader_fail_value(r, f, value, problem);
+	rc = reader_copy(r, text, &rule->match_text);
+	return rc ? rc : reader_copy(r, span_of(matcher_path(rule->matcher)), &rule->path_text);
+}
+
+/* Events and the ledger's table show it, one line each. */
+static int read_operation(struct reader *r, const struct field *f, const struct node *value,
+                          void *at)
+{
+	int rc = read_text(r, f, value, at);
+
+	if (!rc && value->text.n > 128)
+		rc = reader_fail_value(r, f, value, "is longer than 128 bytes");
+	return rc;
+}
+
+/* `<operation>`, as the schema shows the default, must not become one id for all rules. */
+static int read_id(struct reader *r, const struct field *f, const struct node *value, void *at)
+{
+	if (value->kind == NODE_SCALAR && span_is(value->text, "<operation>"))
+		return 0;
+	return read_text(r, f, value, at);
+}
+
+static int read_target(struct reader *r, const struct field *f, const struct node *value, void *at)
+{
+	char **target = at;
+	int rc = read_text(r, f, value, target);
+
+	if (rc || strcmp(*target, "auto") != 0)
+		return rc;
+	free(*target);
+	*target = NULL;
+	return 0;
+}
+
+/* The rest of `text` after `prefix`; *there says whether it begins so. */
+static struct span after(struct span text, const char *prefix, bool *there)
+{
+	size_t n = strlen(prefix);
+
+	*there = span_starts(text, prefix);
+	return *there ? (struct span){text.p + n, text.n - n} : (struct span){NULL, 0};
+}
+
+/* Headers that mean something else to HTTP or to libcurl; a key in them would break the request. */
+static bool is_reserved_header(struct span name)
+{
+	static const char *const reserved[] = {"Authorization",
+	                                       "Connection",
+	                                       "Content-Encoding",
+	                                       "Content-Length",
+	                                       "Content-Type",
+	                                       "Cookie",
+	                                       "Expect",
+	                                       "Host",
+	                                       "Proxy-Authorization",
+	                                       "TE",
+	                                       "Trailer",
+	                                       "Transfer-Encoding",
+	                                       "Upgrade"};
+
+	for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++) {
+		if (span_is_nocase(name, reserved[i]))
+			return true;
+	}
+	return false;
+}
+
+static int read_carrier(struct reader *r, const struct field *f, const struct node *value, void *at)
+{
+	struct rule *rule = at;
+	struct span text, name;
+	bool header, query, json;
+	int rc = reader_scalar(r, f, value, &text);
+
+	if (rc)
+		return rc;
+	if (span_is(text, "none"))
+		return reader_fail_unsupported(r, f, value, NULL);
+	name = after(text, "json:", &json);
+	if (json && value_pointer(name))
+		return reader_fail_value(r, f, value, value_pointer(name));
+	name = after(text, "query:", &query);
+	if (query && name.n == 0)
+		return reader_fail_value(r, f, value, "names no parameter: write query:NAME");
+	if (json || query)
+		return reader_fail_unsupported(r, f, value, NULL);
+	name = after(text, "header:", &header);
+	if (!header)
+		return reader_fail_value(r, f, value,
+		                         "is no carrier: write header:NAME, as in "
+		                         "header:Idempotency-Key");
+	if (!value_is_token(name))
+		return reader_fail_value(r, f, value, "does not name a header: write header:NAME");
+	if (is_reserved_header(name))
+		return reader_fail_value(r, f, value,
+		                         "names a header that cannot carry a key: its value has a "
+		                         "meaning of its own in HTTP");
+	rule->carrier = CARRIER_HEADER;
+	return reader_copy(r, name, &rule->carrier_name);
+}
+
+static int read_first_sent(struct reader *r, const struct field *f, const struct node *value,
+                           void *at)
+{
+	struct span text, name;
+	bool header;
+	int rc = reader_scalar(r, f, value, &text);
+
+	(void)at;
+	if (rc || span_is(text, "none"))
+		return rc;
+	name = after(text, "header:", &header);
+	if (!header || !value_is_token(name))
+		return reader_fail_value(r, f, value, "is neither none nor header:NAME");
+	return reader_fail_unsupported(r, f, value, NULL);
+}
+
+static int read_account_item(struct reader *r, const struct field *f, const struct node *item,
+                             void *at)
+{
+	struct rule *rule = at;
+	struct span text, name;
+	bool header, env;
+	int rc = reader_scalar(r, f, item, &text);
+
+	if (rc)
+		return rc;
+	name = after(text, "header:", &header);
+	if (header && !value_is_token(name))
+		return reader_fail_value(r, f, item, "does not name a header: write header:NAME");
+	if (!header)
+		name = after(text, "env:", &env);
+	if (!header && (!env || name.n == 0 || memchr(name.p, '=', name.n)))
+		return reader_fail_value(r, f, item,
+		                         "is no account: write auto, none, header:NAME, env:NAME, "
+		                         "or a list of the last two");
+	rule->account = ACCOUNT_LIST;
+	return reader_append(r, text, &rule->account_from);
+}
+
+static int read_account(struct reader *r, const struct field *f, const struct node *value, void *at)
+{
+	struct rule *rule = at;
+
+	rule->account = ACCOUNT_AUTO;
+	text_list_free(&rule->account_from);
+	if (value->kind == NODE_SCALAR && span_is(value->text, "auto"))
+		return 0;
+	if (value->kind == NODE_SCALAR && span_is(value->text, "none")) {
+		rule->account = ACCOUNT_NONE;
+		return 0;
+	}
+	if (value->kind == NODE_LIST && value->count == 0)
+		return reader_fail(r, value, "`%s` is an empty list: write none if all are one",
+		                   f->name);
+	return reader_list(r, f, value, read_account_item, rule);
+}
+
+static int read_repeat(struct reader *r, const struct field *f, const struct node *value, void *at)
+{
+	struct span text, length;
+	const char *problem;
+	int64_t ignored;
+	bool window;
+	int rc = reader_scalar(r, f, value, &text);
+
+	(void)at;
+	if (rc || span_is(text, "replay"))
+		return rc;
+	length = after(text, "window:", &window);
+	problem = window ? value_duration(length, &ignored) : NULL;
+	if (problem)
+		return reader_fail_value(r, f, value, problem);
+	if (window || span_is(text, "after-answer") || span_is(text, "ordinal"))
+		return reader_fail_unsupported(r, f, value, NULL);
+	return reader_fail_value(r, f, value, "is none of the words known here: write replay");
+}
+
+/* Statuses no word of this version acts on: the form is checked, a non-empty set refused. */
+static int read_off_statuses(struct reader *r, const struct field *f, const struct node *value,
+                             void *at)
+{
+	static const struct status_set none;
+	int rc = read_statuses(r, f, value, at);
+
+	if (rc || memcmp(at, &none, sizeof(none)) == 0)
+		return rc;
+	return reader_fail_unsupported(r, f, value, value->kind == NODE_LIST ? "[...]" : NULL);
+}
+
+static int check_pointer(struct reader *r, const struct field *f, const struct node *item, void *at)
+{
+	struct span text;
+	int rc = reader_scalar(r, f, item, &text);
+
+	(void)at;
+	if (rc || !value_pointer(text))
+		return rc;
+	return reader_fail_value(r, f, item, value_pointer(text));
+}
+
+static int read_off_pointers(struct reader *r, const struct field *f, const struct node *value,
+                             void *at)
+{
+	int rc = reader_list(r, f, value, check_pointer, at);
+
+	if (rc || (value->kind == NODE_LIST && value->count == 0))
+		return rc;
+	return reader_fail_unsupported(r, f, value, value->kind == NODE_LIST ? "[...]" : NULL);
+}
+
+static int check_predicate(struct reader *r, const struct field *f, const struct node *map)
+{
+	struct span ignored;
+	bool json = span_is(map->key->text, "json");
+	int rc = 0;
+
+	if (map->kind != NODE_MAP)
+		return reader_fail(r, map, "`%s` compares parts: {json: {/method: VALUE}}",
+		                   f->name);
+	for (const struct node *n = map->first; n && !rc; n = n->next) {
+		if (json && value_pointer(n->key->text))
+			return reader_fail_value(r, f, n->key, value_pointer(n->key->text));
+		rc = reader_scalar(r, f, n, &ignored);
+	}
+	return rc;
+}
+
+/* arg: null-terminated names of what can be looked at. */
+static int read_off_predicates(struct reader *r, const struct field *f, const struct node *value,
+                               void *at)
+{
+	int rc = 0;
+
+	(void)at;
+	if (value->kind != NODE_MAP)
+		return reader_fail(r, value, "`%s` compares parts: {json: {/method: VALUE}}",
+		                   f->name);
+	for (const struct node *n = value->first; n && !rc; n = n->next) {
+		const char *const *known = f->arg;
+
+		while (*known && !span_is(n->key->text, *known))
+			known++;
+		rc = *known ? check_predicate(r, f, n)
+		            : reader_fail_value(r, f, n->key, "cannot be looked at: write json");
+	}
+	if (rc || value->count == 0)
+		return rc;
+	return reader_fail_unsupported(r, f, value, "{...}");
+}
+
+/* --- tables --- */
+
+static const char *const when_parts[] = {"json", "form", "query", "header", NULL};
+static const char *const body_parts[] = {"json", NULL};
+
+static const struct choice formats[] = {{"uuid", FORMAT_UUID, CHOICE_ON},
+                                        {"uuid-nodash", FORMAT_UUID_NODASH, CHOICE_OFF},
+                                        {"hex", FORMAT_HEX, CHOICE_OFF},
+                                        {"sf-string", FORMAT_SF_STRING, CHOICE_OFF},
+                                        {NULL, 0, CHOICE_ON}};
+static const struct choice app_keys[] = {{"trust", APP_KEY_TRUST, CHOICE_ON},
+                                         {"alias", APP_KEY_ALIAS, CHOICE_OFF},
+                                         {NULL, 0, CHOICE_ON}};
+static const struct choice expireds[] = {{"execute", EXPIRED_EXECUTE, CHOICE_ON},
+                                         {"refuse", EXPIRED_REFUSE, CHOICE_ON},
+                                         {NULL, 0, CHOICE_ON}};
+static const struct choice unknowns[] = {{"auto", UNKNOWN_AUTO, CHOICE_ON},
+                                         {"resend", UNKNOWN_RESEND, CHOICE_ON},
+                                         {"refuse", UNKNOWN_REFUSE, CHOICE_ON},
+                                         {NULL, 0, CHOICE_ON}};
+static const struct choice exits[] = {
+        {"wait", 0, CHOICE_ON}, {"detach", 1, CHOICE_OFF}, {NULL, 0, CHOICE_ON}};
+static const struct choice oversizes[] = {{"refuse", OVERSIZE_REFUSE, CHOICE_ON},
+                                          {"pass", OVERSIZE_PASS, CHOICE_OFF},
+                                          {NULL, 0, CHOICE_ON}};
+static const struct choice stores[] = {
+        {"full", STORE_FULL, CHOICE_ON}, {"meta", STORE_META, CHOICE_OFF}, {NULL, 0, CHOICE_ON}};
+static const struct choice refusals[] = {{"auto", REFUSE_AUTO, CHOICE_ON},
+                                         {"response", REFUSE_RESPONSE, CHOICE_ON},
+                                         {"error", REFUSE_ERROR, CHOICE_ON},
+                                         {NULL, 0, CHOICE_ON}};
+
+/* 0 would drop every doubt at once, which is what `on_unknown: resend` says openly. */
+static const struct number_limits never = {1, "never", POLICY_NEVER};
+static const struct number_limits automatic = {0, "auto", POLICY_AUTO};
+
+static int read_exit(struct reader *r, const struct field *f, const struct node *value, void *at)
+{
+	int word; /* one word is supported, so there is nothing to keep */
+
+	(void)at;
+	return read_choice(r, f, value, &word);
+}
+
+#define AT(member) offsetof(struct rule, member)
+
+static const struct field provider_fields[] = {
+        {"provider.dedups", read_bool, AT(dedups), NULL},
+        {"provider.key_ttl", read_duration, AT(key_ttl), NULL},
+        {"provider.stores", read_statuses, AT(stores), NULL},
+        {NULL, NULL, 0, NULL}};
+static const struct field key_fields[] = {{"key.carrier", read_carrier, 0, NULL},
+                                          {"key.format", read_choice, AT(format), formats},
+                                          {"key.first_sent", read_first_sent, 0, NULL},
+                                          {"key.app_key", read_choice, AT(app_key), app_keys},
+                                          {"key.required", read_bool, AT(key_required), NULL},
+                                          {"key.id", read_id, AT(key_id), NULL},
+                                          {NULL, NULL, 0, NULL}};
+static const struct field identity_fields[] = {
+        {"identity.target", read_target, AT(target), NULL},
+        {"identity.fields", read_selectors, AT(fields), NULL},
+        {"identity.ignore", read_selectors, AT(ignore), NULL},
+        {"identity.must_match", read_selectors, AT(must_match), NULL},
+        {"identity.account", read_account, 0, NULL},
+        {NULL, NULL, 0, NULL}};
+static const struct field answers_fields[] = {
+        {"answers.final", read_statuses, AT(final), NULL},
+        {"answers.not_executed", read_statuses, AT(not_executed), NULL},
+        {"answers.already_done", read_off_statuses, AT(already_done), NULL},
+        {"answers.in_progress", read_off_statuses, AT(in_progress), NULL},
+        {"answers.body", read_off_predicates, 0, body_parts},
+        {"answers.echo", read_off_pointers, 0, NULL},
+        {NULL, NULL, 0, NULL}};
+
+const struct section rule_provider_section = {"`provider`", provider_fields};
+const struct section rule_key_section = {"`key`", key_fields};
+const struct section rule_identity_section = {"`identity`", identity_fields};
+const struct section rule_answers_section = {"`answers`", answers_fields};
+
+static const struct field rule_fields[] = {{"operation", read_operation, AT(operation), NULL},
+                                           {"match", read_match, 0, NULL},
+                                           {"when", read_off_predicates, 0, when_parts},
+                                           {"provider", read_section, 0, &rule_provider_section},
+                                           {"key", read_section, 0, &rule_key_section},
+                                           {"identity", read_section, 0, &rule_identity_section},
+                                           {"repeat", read_repeat, 0, NULL},
+                                           {"replay_for", read_duration, AT(replay_for), NULL},
+                                           {"answers", read_section, 0, &rule_answers_section},
+                                           {"ttl", read_duration, AT(ttl), NULL},
+                                           {"on_expired", read_choice, AT(on_expired), expireds},
+                                           {"on_unknown", read_choice, AT(on_unknown), unknowns},
+                                           {"unknown_ttl", read_duration, AT(unknown_ttl), &never},
+                                           {"linger", read_duration, AT(linger), NULL},
+                                           {"exit", read_exit, 0, exits},
+                                           {"exit_wait", read_duration, AT(exit_wait), &automatic},
+                                           {"max_request", read_size, AT(max_request), NULL},
+                                           {"oversize", read_choice, AT(oversize), oversizes},
+                                           {"store", read_choice, AT(store), stores},
+                                           {"refuse_as", read_choice, AT(refuse_as), refusals},
+                                           {NULL, NULL, 0, NULL}};
+const struct section rule_section = {"a rule of `writes`", rule_fields};
+
+/* --- the whole rule --- */
+
+static void add_statuses(struct status_set *set, const char *const *text)
+{
+	for (; *text; text++)
+		value_status(span_of(*text), set);
+}
+
+static int set_defaults(struct reader *r, struct rule *rule)
+{
+	static const char *const final[] = {"2xx", "303", NULL};
+	static const char *const not_executed[] = {"400", "401", "402", "403", "404", "405", "411",
+	                                           "413", "414", "415", "422", "429", NULL};
+
+	add_statuses(&rule->final, final);
+	add_statuses(&rule->not_executed, not_executed);
+	rule->replay_for = 600 * SECOND;
+	rule->ttl = 86400 * SECOND;
+	rule->unknown_ttl = POLICY_NEVER;
+	rule->linger = 30 * SECOND;
+	rule->exit_wait = POLICY_AUTO;
+	rule->max_request = INT64_C(64) << 20;
+	/* The rest of the enums have their default first. */
+	return reader_copy(r, span_of("Idempotency-Key"), &rule->carrier_name);
+}
+
+static const struct node *part(const struct node *map, const char *section, const char *key)
+{
+	const struct node *n = tree_get(map, section);
+
+	return n ? tree_get(n, key) : NULL;
+}
+
+static int check_provider(struct reader *r, const struct node *map, const struct rule *rule)
+{
+	const struct node *dedups = part(map, "provider", "dedups");
+
+	if (!rule->dedups)
+		return 0;
+	if (rule->key_ttl <= 0)
+		return reader_fail(r, dedups,
+		                   "`provider.dedups: true` needs provider.key_ttl above 0: for "
+		                   "how long the server remembers a key, as in 24h");
+	if (!part(map, "provider", "stores"))
+		return reader_fail(r, dedups,
+		                   "`provider.dedups: true` needs provider.stores: which answers "
+		                   "the server gives again for the same key, as in [2xx]; [] if "
+		                   "none");
+	return 0;
+}
+
+static int check_rule(struct reader *r, const struct node *map, const struct rule *rule)
+{
+	if (!rule->operation)
+		return reader_fail(r, map,
+		                   "this rule has no `operation`: name the kind of write, "
+		                   "as in orders.create");
+	if (!rule->matcher)
+		return reader_fail(r, map,
+		                   "this rule has no `match`: write METHOD URL, as in POST "
+		                   "https://api.example.com/v1/orders");
+	if (rule->unknown_ttl != POLICY_NEVER && rule->on_expired == EXPIRED_REFUSE)
+		return reader_fail(r, tree_get(map, "unknown_ttl"),
+		                   "`unknown_ttl` drops doubts in time, which contradicts "
+		                   "`on_expired: refuse`: leave one of them out");
+	return check_provider(r, map, rule);
+}
+
+int rule_read(struct reader *r, const struct node *map, struct rule *rule)
+{
+	int rc = set_defaults(r, rule);
+
+	rule->line = map->line;
+	rule->file = r->path;
+	if (!rc)
+		rc = reader_section(r, map, &rule_section, rule);
+	if (!rc)
+		rc = check_rule(r, map, rule);
+	if (!rc && !rule->key_id)
+		rc = reader_copy(r, span_of(rule->operation), &rule->key_id);
+	return rc;
+}
+
+void rule_free(struct rule *rule)
+{
+	free(rule->operation);
+	free(rule->match_text);
+	free(rule->path_text);
+	matcher_free(rule->matcher);
+	free(rule->carrier_name);
+	free(rule->key_id);
+	free(rule->target);
+	text_list_free(&rule->fields);
+	text_list_free(&rule->ignore);
+	text_list_free(&rule->must_match);
+	text_list_free(&rule->account_from);
+}
+
+int64_t rule_exit_wait(const struct rule *rule)
+{
+	if (rule->exit_wait != POLICY_AUTO)
+		return rule->exit_wait;
+	return rule->dedups ? 0 : 5 * SECOND;
+}
