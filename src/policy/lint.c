@@ -1,0 +1,104 @@
+/* What is allowed in a policy but probably not meant.
+ *
+ * Everything wrong is an error of policy_load; here stand settings that work and surprise. Only the
+ * policy itself is looked at, never a ledger or a request, and only what can be said for certain: a
+ * rule is called unreachable when one earlier rule covers it, not when several do together. */
+#include "policy/policy.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "policy/matcher.h"
+
+struct lint {
+	const struct policy *policy;
+	policy_report *report;
+	void *ctx;
+};
+
+/* `line` 0: about the policy as a whole. */
+__attribute__((format(printf, 3, 4))) static void warn(const struct lint *l, int line,
+                                                       const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+	int n = line ? snprintf(text, sizeof(text), "%.400s:%d: ", l->policy->path, line)
+	             : snprintf(text, sizeof(text), "%.400s: ", l->policy->path);
+
+	if (n < 0)
+		return;
+	va_start(args, format);
+	vsnprintf(text + n, sizeof(text) - (size_t)n, format, args);
+	va_end(args);
+	l->report(l->ctx, text);
+}
+
+static void lint_reach(const struct lint *l, size_t at)
+{
+	const struct rule *rule = &l->policy->rules[at];
+
+	for (size_t i = 0; i < at; i++) {
+		const struct rule *earlier = &l->policy->rules[i];
+
+		if (!matcher_covers(earlier->matcher, rule->matcher))
+			continue;
+		warn(l, rule->line,
+		     "`%.128s` is never reached: `%.128s` in line %d comes first and matches all "
+		     "of it",
+		     rule->operation, earlier->operation, earlier->line);
+		return;
+	}
+}
+
+static void lint_rule(const struct lint *l, const struct rule *rule)
+{
+	static const struct status_set none;
+
+	if (rule->on_unknown == UNKNOWN_RESEND && !rule->dedups)
+		warn(l, rule->line,
+		     "`%.128s` sends again when it is not known whether the first one arrived "
+		     "(on_unknown: resend), and the provider does not deduplicate: it may happen "
+		     "twice",
+		     rule->operation);
+	if (rule->ttl < rule->linger)
+		warn(l, rule->line,
+		     "`%.128s` expires (ttl) before its sending is given up (linger): a repeat in "
+		     "between is a second write",
+		     rule->operation);
+	if (memcmp(&rule->final, &none, sizeof(none)) == 0)
+		warn(l, rule->line,
+		     "`%.128s` has no final answer (answers.final): each of its writes stays in "
+		     "doubt",
+		     rule->operation);
+}
+
+/* An opaque token that rotates looks like another account: the design's section 4. */
+static void lint_account(const struct lint *l)
+{
+	for (size_t i = 0; i < l->policy->rule_count; i++) {
+		if (l->policy->rules[i].account != ACCOUNT_AUTO)
+			continue;
+		warn(l, l->policy->rules[i].line,
+		     "note: with identity.account: auto, an opaque token that rotates looks like "
+		     "another account; if yours does, name the account by header:NAME or env:NAME");
+		return;
+	}
+}
+
+void policy_lint(const struct policy *policy, policy_report *report, void *ctx)
+{
+	struct lint l = {policy, report, ctx};
+
+	if (!policy->scope)
+		warn(&l, 0,
+		     "no scope: all programs of one user share their writes; set SENDONCE_SCOPE, "
+		     "or scope in the policy");
+	if (policy->rule_count == 0)
+		warn(&l, 0, "no rule in `writes`: nothing is protected");
+	for (size_t i = 0; i < policy->rule_count; i++) {
+		lint_reach(&l, i);
+		lint_rule(&l, &policy->rules[i]);
+	}
+	lint_account(&l);
+}
