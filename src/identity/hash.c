@@ -1,0 +1,103 @@
+/* SHA-256 and HMAC-SHA-256.
+ *
+ * The digest is libcrypto's own low-level code, taken out of its static archive by libsha256.mk:
+ * no EVP, no providers, no configuration file, no constructor. Its objects want two things of the
+ * rest of libcrypto, a cleanse and the processor's flags; both are here. The flags are asked for
+ * at the first hash, and only the two that need nothing of the operating system are passed on
+ * (SHA extensions and SSSE3); without them the portable assembly runs, with the same results.
+ *
+ * No promise of constant time beyond libcrypto's. */
+#include "identity/identity.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include <openssl/sha.h>
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
+
+enum { BLOCK = 64 };
+
+#define HIDDEN __attribute__((visibility("hidden")))
+
+int sendonce_sha256_init(SHA256_CTX *c);
+int sendonce_sha256_update(SHA256_CTX *c, const void *data, size_t n);
+int sendonce_sha256_final(unsigned char *out, SHA256_CTX *c);
+
+#if defined(__aarch64__) || defined(__arm__)
+extern HIDDEN uint32_t sendonce_sha256_arm; /* OPENSSL_armcap_P: always the portable code */
+uint32_t sendonce_sha256_arm;
+#endif
+
+/* libcrypto's OPENSSL_ia32cap_P, read by the assembly. */
+extern HIDDEN _Atomic uint32_t sendonce_sha256_cpu[4];
+_Atomic uint32_t sendonce_sha256_cpu[4];
+
+HIDDEN void sendonce_sha256_cleanse(void *p, size_t n);
+void sendonce_sha256_cleanse(void *p, size_t n)
+{
+	memset(p, 0, n);
+	__asm__ volatile("" : : "r"(p) : "memory"); /* the compiler may not drop the memset */
+}
+
+/* Relaxed: every thread computes the same two words, each of which is right on its own, and
+ * nothing else is published by them. */
+static void find_cpu(void)
+{
+#if defined(__x86_64__)
+	static atomic_bool asked;
+	unsigned a, b, c, d;
+
+	if (atomic_load_explicit(&asked, memory_order_relaxed))
+		return;
+	if (__get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSSE3)) {
+		atomic_store_explicit(&sendonce_sha256_cpu[1], c & bit_SSSE3, memory_order_relaxed);
+		if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
+			atomic_store_explicit(&sendonce_sha256_cpu[2], b & bit_SHA,
+			                      memory_order_relaxed);
+	}
+	atomic_store_explicit(&asked, true, memory_order_relaxed);
+#endif
+}
+
+void hash_sha256(const void *data, size_t n, uint8_t out[HASH_SIZE])
+{
+	SHA256_CTX c;
+
+	find_cpu();
+	sendonce_sha256_init(&c);
+	sendonce_sha256_update(&c, data, n);
+	sendonce_sha256_final(out, &c);
+}
+
+static void keyed(SHA256_CTX *c, const uint8_t key[BLOCK], uint8_t pad)
+{
+	uint8_t block[BLOCK];
+
+	for (size_t i = 0; i < BLOCK; i++)
+		block[i] = (uint8_t)(key[i] ^ pad);
+	sendonce_sha256_init(c);
+	sendonce_sha256_update(c, block, sizeof block);
+	sendonce_sha256_cleanse(block, sizeof block);
+}
+
+void hash_hmac(struct span key, const void *data, size_t n, uint8_t out[HASH_SIZE])
+{
+	uint8_t block[BLOCK] = {0};
+	SHA256_CTX c;
+
+	find_cpu();
+	if (key.n > BLOCK)
+		hash_sha256(key.p, key.n, block);
+	else if (key.n)
+		memcpy(block, key.p, key.n);
+	keyed(&c, block, 0x36);
+	sendonce_sha256_update(&c, data, n);
+	sendonce_sha256_final(out, &c);
+	keyed(&c, block, 0x5c);
+	sendonce_sha256_update(&c, out, HASH_SIZE);
+	sendonce_sha256_final(out, &c);
+	sendonce_sha256_cleanse(block, sizeof block);
+	sendonce_sha256_cleanse(&c, sizeof c);
+}
