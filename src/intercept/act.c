@@ -1,0 +1,414 @@
+/* What each verdict does. A sending is shared with the courier (send.h); everything else is played
+ * from what the ledger keeps. `delivered` is written last, when the return code is ready: a crash
+ * before that makes a retry replay, never send. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "courier/answer.h"
+#include "courier/courier.h"
+#include "intercept/local.h"
+#include "intercept/notice.h"
+#include "intercept/send.h"
+#include "intercept/write.h"
+#include "intercept/writing.h"
+
+enum { LEDGER_SLICE_US = 1000000, ANSWER_REST_US = 30000000 };
+
+static bool is_delivery(CURLcode code)
+{
+	return code == CURLE_OK || code == CURLE_HTTP_RETURNED_ERROR;
+}
+
+static void asked(struct writing *w, uint64_t record, uint32_t generation)
+{
+	ledger_asked(w->ledger, record, generation, w->process->run_hash, clock_now());
+	if (w->id.has_own_key)
+		ledger_bind_key(w->ledger, record, w->id.own_key);
+}
+
+/* The call is over without a sending of its own. */
+static enum step over(struct writing *w, CURLcode code)
+{
+	w->code = code;
+	w->tally.curlcode = code;
+	w->tally.bytes = w->serving.player.body_seen;
+	tally_write(&w->tally, "write");
+	return STEP_DONE;
+}
+
+static void delivered(struct writing *w, uint64_t record, uint32_t generation)
+{
+	ledger_delivered(w->ledger, record, generation, w->process->run_hash, clock_now());
+}
+
+/* --- sending --- */
+
+struct plan_texts {
+	char key[KEY_TEXT_MAX + 1];
+	char header[KEY_TEXT_MAX + 256];
+};
+
+/* The record becomes this call's: reserved, taken over, or taken to be sent again. */
+static int take_hold(struct writing *w, const struct record_view *view, struct verdict verdict,
+                     struct plan_texts *texts, struct hold *hold)
+{
+	const struct rule *rule = w->rule;
+	struct stamp now = clock_now();
+	bool fresh = view->state == REC_NONE || verdict.own_record;
+	uint32_t generation = fresh ? 1 : view->generation + (verdict.next_generation ? 1 : 0);
+	struct record_new made = {
+	        .content = w->id.content,
+	        .any_account = w->id.any_account,
+	        .own_key = w->id.has_own_key ? w->id.own_key : NULL,
+	        .place = w->id.place,
+	        .fingerprint = w->id.fingerprint,
+	        .wire_body = w->id.wire_body,
+	        .settings = w->id.settings,
+	        .operation = rule->operation,
+	        .key = texts->key,
+	        .trace = w->tally.trace,
+	        .generation = generation,
+	        .ttl_us = rule->ttl,
+	        .tombstone_us = rule->key_ttl > rule->ttl ? rule->key_ttl : rule->ttl,
+	        .run = w->process->run_hash,
+	};
+
+	w->tally.generation = generation;
+	if (verdict.kind != VERDICT_EXECUTE) {
+		snprintf(texts->key, sizeof(texts->key), "%s", view->key);
+		return ledger_take(w->ledger, view, now, hold);
+	}
+	if (w->id.has_own_key)
+		snprintf(texts->key, sizeof(texts->key), "%s", w->id.own_key_text);
+	else
+		identity_key(&w->in, &w->id, generation, texts->key);
+	return ledger_reserve(w->ledger, &made, fresh ? NULL : view, now, hold);
+}
+
+static struct curl_slist *program_cookies(struct shadow *s)
+{
+	const struct options *o = &s->options;
+	struct curl_slist *list = NULL;
+
+	if (!options_get(o, CURLOPT_COOKIEFILE) && !options_get(o, CURLOPT_COOKIEJAR) &&
+	    !options_get(o, CURLOPT_COOKIELIST) && !options_pointer(o, CURLOPT_SHARE))
+		return NULL;
+	/* The program's own handle never performs, so its cookie file is read by request, once. */
+	if (!s->cookies_loaded && options_text(o, CURLOPT_COOKIEFILE))
+		CURL_FN(s->flavour, easy_setopt)(s->handle, CURLOPT_COOKIELIST, "RELOAD");
+	s->cookies_loaded = true;
+	CURL_FN(s->flavour, easy_getinfo)(s->handle, CURLINFO_COOKIELIST, &list);
+	return list;
+}
+
+static void return_cookies(struct shadow *s, struct attempt *attempt)
+{
+	struct curl_slist *list = attempt_cookies(attempt);
+
+	for (const struct curl_slist *c = list; c; c = c->next)
+		CURL_FN(s->flavour, easy_setopt)(s->handle, CURLOPT_COOKIELIST, c->data);
+	if (list)
+		CURL_FN(s->flavour, slist_free_all)(list);
+}
+
+static int start(struct writing *w, struct send *send, struct plan_texts *texts,
+                 struct attempt **attempt)
+{
+	const struct rule *rule = w->rule;
+	bool own = w->id.has_own_key && strcmp(texts->key, w->id.own_key_text) == 0;
+	struct curl_slist *cookies = program_cookies(w->shadow);
+	struct courier_plan plan = {
+	        .flavour = w->shadow->flavour,
+	        .options = &w->shadow->options,
+	        .body = w->in.body,
+	        .body_kind = request_body_kind(&w->shadow->options) == REQUEST_NO_BODY ? BODY_NONE
+	                                                                               : BODY_BYTES,
+	        .add_header = own ? NULL : texts->header,
+	        .strip_header = rule->carrier_name,
+	        .no_stale_reuse = !rule->dedups,
+	        .cookies = cookies,
+	        .keep = send->max_response,
+	        .linger_us = rule->linger,
+	        .exit_wait_us = rule_exit_wait(rule),
+	        .calls = send_calls,
+	        .ctx = send,
+	};
+	int rc;
+
+	snprintf(texts->header, sizeof(texts->header), "%s: %s", rule->carrier_name, texts->key);
+	rc = attempt_start(&plan, attempt);
+	if (cookies)
+		CURL_FN(w->shadow->flavour, slist_free_all)(cookies);
+	return rc;
+}
+
+/* FAILONERROR ends the playing at the headers; the answer still has to come whole to be a delivery.
+ */
+static void await_rest(struct writing *w, struct attempt *attempt)
+{
+	int64_t patience = w->serving.player.sink.timeout_us;
+	int64_t until = patience > 0 ? w->serving.player.started_us + patience
+	                             : serve_now_us() + ANSWER_REST_US;
+	struct attempt_phase phase;
+
+	for (;;) {
+		attempt_phase(attempt, &phase);
+		if (phase.ended || serve_now_us() >= until)
+			return;
+		attempt_wait(attempt, until);
+	}
+}
+
+static bool attempt_over(struct attempt *attempt)
+{
+	struct attempt_phase phase;
+
+	attempt_phase(attempt, &phase);
+	return phase.ended;
+}
+
+/* The program's side ended the call. Before the gate the write is taken back; after it the courier
+ * goes on without the program. */
+static void part(struct send *send, struct attempt *attempt)
+{
+	if (attempt_over(attempt))
+		return;
+	if (send_withdraw(send)) {
+		attempt_cancel(attempt);
+		return;
+	}
+	local_orphaned(send->hold.id, send);
+	attempt_orphan(attempt);
+}
+
+static enum step serve_sending(struct writing *w, struct send *send, struct attempt *attempt)
+{
+	uint64_t record = send->hold.id;
+	uint32_t generation = (uint32_t)w->tally.generation;
+	struct tape_end end;
+	CURLcode code = CURLE_OK;
+	enum serve_how how = serve_tape(&w->serving, attempt_tape(attempt), attempt, &end, &code);
+
+	if (how == SERVE_ENDED && send_gate_lost(send) && !w->serving.fed) {
+		send_silence(send);
+		send_leave(send, CURLE_OK, 0);
+		return STEP_AGAIN;
+	}
+	if (how == SERVE_ENDED)
+		code = serve_end(&w->serving, &end);
+	else if (code == CURLE_HTTP_RETURNED_ERROR)
+		await_rest(w, attempt);
+	part(send, attempt);
+	return_cookies(w->shadow, attempt);
+	if (is_delivery(code) && attempt_over(attempt) && send_is_done(send))
+		delivered(w, record, generation);
+	send_leave(send, code, w->serving.player.body_seen);
+	w->code = code;
+	return STEP_DONE;
+}
+
+static enum ledger_counter counter_of(struct verdict verdict)
+{
+	if (verdict.kind != VERDICT_RESEND)
+		return COUNT_executed;
+	return verdict.blind ? COUNT_resent_blind : COUNT_resent;
+}
+
+static struct send *make_send(struct writing *w, struct verdict verdict, const struct hold *hold,
+                              const struct plan_texts *texts)
+{
+	struct send *send = send_new(w->ledger, w->rule, hold, verdict.kind == VERDICT_RESEND);
+
+	if (!send)
+		return NULL;
+	send->max_response = (size_t)w->process->policy->max_response;
+	send->counter = counter_of(verdict);
+	snprintf(w->tally.key, sizeof(w->tally.key), "%s", texts->key);
+	w->tally.record = hold->id;
+	w->tally.served = "courier";
+	send->tally = w->tally;
+	return send;
+}
+
+/* Nothing was sent and nothing can be: the request goes as it came, and that is said. */
+static enum step pass_unprotected(struct writing *w, struct send *send)
+{
+	send_drop(send);
+	write_unprotected(w->shadow, w->process, w->rule, "an option the courier cannot carry");
+	w->code = CURL_FN(w->shadow->flavour, easy_perform)(w->shadow->handle);
+	w->unplayed = true;
+	return STEP_DONE;
+}
+
+static void tell_doubt_dropped(struct writing *w)
+{
+	struct tally t = w->tally;
+
+	t.reason = "doubt-dropped";
+	tally_write(&t, "warning");
+}
+
+enum step act_execute(struct writing *w, const struct record_view *view, struct verdict verdict)
+{
+	struct plan_texts texts;
+	struct attempt *attempt = NULL;
+	struct send *send;
+	struct hold hold;
+	enum step step;
+	int rc = take_hold(w, view, verdict, &texts, &hold);
+
+	if (rc == LEDGER_LOST)
+		return STEP_AGAIN;
+	if (rc != LEDGER_OK)
+		return refuse(w, rc == LEDGER_FULL ? REASON_LEDGER_FULL : REASON_LEDGER_UNAVAILABLE,
+		              NULL, false, false, NULL);
+	asked(w, hold.id, (uint32_t)w->tally.generation);
+	send = make_send(w, verdict, &hold, &texts);
+	if (!send) {
+		ledger_withdraw(w->ledger, &hold, clock_now());
+		w->code = CURLE_OUT_OF_MEMORY;
+		return STEP_DONE;
+	}
+	if (start(w, send, &texts, &attempt) != COURIER_OK)
+		return pass_unprotected(w, send);
+	if (verdict.doubt_dropped)
+		tell_doubt_dropped(w);
+	local_add(hold.id, send, attempt);
+	tape_attach(attempt_tape(attempt));
+	step = serve_sending(w, send, attempt);
+	attempt_unref(attempt);
+	return step;
+}
+
+/* --- joining --- */
+
+static enum step joined(struct writing *w, const struct record_view *view, CURLcode code)
+{
+	struct record_view now;
+
+	if (is_delivery(code) && ledger_look(w->ledger, view->id, clock_now(), &now) == LEDGER_OK &&
+	    now.state == REC_DONE && now.generation == view->generation)
+		delivered(w, view->id, view->generation);
+	ledger_count(w->ledger, COUNT_joined);
+	return over(w, code);
+}
+
+static enum step join_tape(struct writing *w, const struct record_view *view,
+                           struct attempt *attempt)
+{
+	struct tape_end end;
+	CURLcode code = CURLE_OK;
+	enum serve_how how = serve_tape(&w->serving, attempt_tape(attempt), attempt, &end, &code);
+
+	if (how == SERVE_ENDED && !end.complete && !w->serving.fed)
+		return STEP_AGAIN;
+	if (how == SERVE_ENDED)
+		code = serve_end(&w->serving, &end);
+	else if (code == CURLE_HTTP_RETURNED_ERROR)
+		await_rest(w, attempt);
+	return joined(w, view, code);
+}
+
+/* Another process sends: wait for its record to change, with the program's own deadlines. */
+static enum step join_ledger(struct writing *w, const struct record_view *view)
+{
+	bool gated = view->state != REC_RESERVED;
+	int64_t patience;
+	CURLcode code = serve_tick(&w->serving, gated, &patience);
+
+	w->attached = view->id;
+	w->attached_generation = view->generation;
+	if (code != CURLE_OK)
+		return over(w, code);
+	ledger_wait(w->ledger, view->id, view->word,
+	            patience < LEDGER_SLICE_US ? patience : LEDGER_SLICE_US);
+	return STEP_AGAIN;
+}
+
+enum step act_join(struct writing *w, const struct record_view *view)
+{
+	bool nested = false;
+	struct attempt *attempt = local_find(view->id, &nested);
+	enum step step;
+
+	if (nested) {
+		attempt_unref(attempt);
+		return refuse(w, REASON_IN_PROGRESS, view, false, false, NULL);
+	}
+	if (w->attached != view->id)
+		asked(w, view->id, view->generation);
+	if (attempt && tape_attach(attempt_tape(attempt)))
+		step = join_tape(w, view, attempt);
+	else
+		step = join_ledger(w, view);
+	if (attempt)
+		attempt_unref(attempt);
+	return step;
+}
+
+/* --- replaying --- */
+
+static enum step play_stored(struct writing *w, const struct record_view *view,
+                             const struct answer_marks *marks, CURLcode *code)
+{
+	struct buf blob = {0};
+	struct tape *tape = NULL;
+	struct tape_end end;
+	long status = 0;
+
+	if (ledger_answer(w->ledger, view, &blob, &status) == LEDGER_OK)
+		tape = answer_load(&blob, marks);
+	buf_free(&blob);
+	if (!tape || !tape_attach(tape)) {
+		tape_unref(tape);
+		return STEP_AGAIN;
+	}
+	if (serve_tape(&w->serving, tape, NULL, &end, code) == SERVE_ENDED)
+		*code = serve_end(&w->serving, &end);
+	tape_unref(tape);
+	w->tally.status = status;
+	return STEP_DONE;
+}
+
+enum step act_attached(struct writing *w, const struct record_view *view)
+{
+	static const struct answer_marks none;
+	CURLcode code = CURLE_OK;
+
+	w->attached = 0;
+	if (play_stored(w, view, &none, &code) == STEP_AGAIN)
+		return STEP_AGAIN;
+	w->tally.verdict = verdict_kind_name(VERDICT_JOIN);
+	w->tally.record = view->id;
+	w->tally.generation = view->generation;
+	return joined(w, view, code);
+}
+
+static void tell_replay_late(struct writing *w)
+{
+	struct tally t = w->tally;
+
+	t.reason = "replay-late";
+	tally_write(&t, "warning");
+}
+
+enum step act_replay(struct writing *w, const struct record_view *view, struct verdict verdict)
+{
+	char time[32], text[96];
+	struct answer_marks marks = {.verdict = text, .replayed = true};
+	CURLcode code = CURLE_OK;
+
+	clock_rfc3339(time, sizeof(time), view->first_sent.wall_us);
+	snprintf(text, sizeof(text), "replay; first=%s; attempts=%u", time, view->attempts);
+	snprintf(w->tally.key, sizeof(w->tally.key), "%s", view->key);
+	asked(w, view->id, view->generation);
+	if (play_stored(w, view, &marks, &code) == STEP_AGAIN)
+		return refuse(w, REASON_ANSWER_NOT_KEPT, view, false, false, NULL);
+	if (is_delivery(code))
+		delivered(w, view->id, view->generation);
+	ledger_count(w->ledger, COUNT_replayed);
+	if (verdict.replay_late)
+		tell_replay_late(w);
+	return over(w, code);
+}

@@ -1,0 +1,318 @@
+/* The intercepted functions of libcurl, and the door through which the preload finds them.
+ *
+ * Three names per hook: the exported one (a stub of the preload that jumps here with the program's
+ * own arguments and return address), hook_* here, and the real one, called through the flavour that
+ * made the handle. A hook decides who answers; it does not do the work. Variadic functions are
+ * taken as three words, which is what both 64-bit ABIs pass. errno is the program's: what we do in
+ * between does not show. */
+#include <errno.h>
+#include <stdint.h>
+
+#include "base/corelink.h"
+#include "base/curlapi.h"
+#include "intercept/gather.h"
+#include "intercept/notice.h"
+#include "intercept/process.h"
+#include "intercept/shadow.h"
+#include "intercept/write.h"
+
+#define CALLER() __builtin_extract_return_addr(__builtin_return_address(0))
+
+typedef void generic_fn(void);
+
+/* The flavour of a handle: of its shadow, or, where it was made without us, by who calls. */
+static const struct flavour *flavour_of(CURL *handle, struct shadow **shadow, const void *caller)
+{
+	*shadow = handle ? shadow_find(handle) : NULL;
+	return *shadow ? (*shadow)->flavour : process_flavour(caller);
+}
+
+static CURL *hook_easy_init(void)
+{
+	const struct flavour *fl = process_flavour(CALLER());
+	CURL *handle = fl ? CURL_FN(fl, easy_init)() : NULL;
+	int saved = errno;
+
+	if (handle)
+		shadow_new(handle, fl);
+	errno = saved;
+	return handle;
+}
+
+static void hook_easy_cleanup(CURL *handle)
+{
+	struct shadow *s;
+	const struct flavour *fl = flavour_of(handle, &s, CALLER());
+
+	if (s)
+		shadow_drop(handle);
+	if (fl)
+		CURL_FN(fl, easy_cleanup)(handle);
+}
+
+static void hook_easy_reset(CURL *handle)
+{
+	struct shadow *s;
+	const struct flavour *fl = flavour_of(handle, &s, CALLER());
+
+	if (fl)
+		CURL_FN(fl, easy_reset)(handle);
+	if (s)
+		shadow_reset(s);
+}
+
+static CURL *hook_easy_duphandle(CURL *handle)
+{
+	struct shadow *s, *made;
+	const struct flavour *fl = flavour_of(handle, &s, CALLER());
+	CURL *copy = fl ? CURL_FN(fl, easy_duphandle)(handle) : NULL;
+	int saved = errno;
+
+	made = copy ? shadow_new(copy, fl) : NULL;
+	if (made && s)
+		options_copy(&made->options, &s->options);
+	errno = saved;
+	return copy;
+}
+
+static CURLcode hook_easy_setopt(CURL *handle, CURLoption option, uintptr_t word)
+{
+	struct shadow *s;
+	const struct flavour *fl = flavour_of(handle, &s, CALLER());
+	CURLcode code;
+	int saved;
+
+	if (!fl)
+		return CURLE_FAILED_INIT;
+	code = CURL_FN(fl, easy_setopt)(handle, option, word);
+	saved = errno;
+	if (code == CURLE_OK && s)
+		options_set(&s->options, option, word);
+	errno = saved;
+	return code;
+}
+
+/* The rule for the request this handle is about to make; null: none, or it is not HTTP. */
+static const struct rule *rule_of(struct shadow *s, const struct process *process)
+{
+	const struct request_target *t = &s->target;
+	struct policy_target target = {
+	        .method = span_of(request_method(&s->options)),
+	        .scheme = span_of(t->scheme),
+	        .host = span_of(t->host),
+	        .port = t->port,
+	        .path = span_of(t->path),
+	};
+
+	return policy_match(process->policy, &target);
+}
+
+enum answerer { LIBCURL, US };
+
+/* Who performs. US: *code is what the program gets. */
+static enum answerer perform(struct shadow *s, CURLcode *code)
+{
+	const struct process *process = process_get();
+	const struct rule *rule;
+	const char *obstacle;
+
+	if (process->state == PROCESS_OFF ||
+	    request_target_update(&s->target, s->flavour, &s->options) != 0 || !s->target.valid)
+		return LIBCURL;
+	if (process->state == PROCESS_BROKEN) {
+		if (request_is_read(request_method(&s->options)))
+			return LIBCURL;
+		*code = write_refuse_policy(s, process);
+		return US;
+	}
+	rule = rule_of(s, process);
+	if (!rule)
+		return LIBCURL;
+	obstacle = gather_obstacle(s);
+	if (obstacle) {
+		write_unprotected(s, process, rule, obstacle);
+		return LIBCURL;
+	}
+	*code = write_perform(s, process, rule);
+	return US;
+}
+
+static CURLcode hook_easy_perform(CURL *handle)
+{
+	struct shadow *s;
+	const struct flavour *fl = flavour_of(handle, &s, CALLER());
+	CURLcode code = CURLE_FAILED_INIT;
+	int saved = errno;
+
+	if (!fl || (s && s->playing)) /* as libcurl: not inside a callback of the same handle */
+		return CURLE_FAILED_INIT;
+	if (s) {
+		enum answerer who = perform(s, &code);
+		errno = saved;
+		if (who == US)
+			return code;
+		shadow_begin(s, NULL);
+	}
+	return CURL_FN(fl, easy_perform)(handle);
+}
+
+/* During a transfer the answer so far; afterwards what the last tape ended with. */
+static struct info *current_info(struct shadow *s)
+{
+	struct info *info;
+
+	if (s->playing) {
+		info = s->playing->tape ? tape_info_copy(s->playing->tape) : NULL;
+		if (info) {
+			info_free(s->info);
+			s->info = info;
+		}
+		if (!s->info)
+			s->info = info_new();
+	}
+	return s->info;
+}
+
+static CURLcode hook_easy_getinfo(CURL *handle, CURLINFO id, uintptr_t word)
+{
+	struct shadow *s;
+	const struct flavour *fl = flavour_of(handle, &s, CALLER());
+	CURLcode code = CURLE_UNKNOWN_OPTION;
+	int saved = errno;
+
+	if (!fl)
+		return CURLE_FAILED_INIT;
+	if (s && (s->played || s->playing)) {
+		struct info *info = current_info(s);
+		if (info)
+			code = info_get(info, id, (void *)word);
+		errno = saved;
+	}
+	if (code != CURLE_UNKNOWN_OPTION)
+		return code;
+	return CURL_FN(fl, easy_getinfo)(handle, id, word);
+}
+
+static CURLcode hook_easy_pause(CURL *handle, int bits)
+{
+	struct shadow *s;
+	const struct flavour *fl = flavour_of(handle, &s, CALLER());
+
+	if (s && s->playing)
+		return player_pause(s->playing->player, bits);
+	return fl ? CURL_FN(fl, easy_pause)(handle, bits) : CURLE_FAILED_INIT;
+}
+
+static CURLHcode hook_easy_header(CURL *handle, const char *name, size_t index, unsigned origin,
+                                  int request, struct curl_header **out)
+{
+	struct shadow *s;
+	const struct flavour *fl = flavour_of(handle, &s, CALLER());
+
+	if (s && (s->played || s->playing) && s->headers)
+		return headers_get(s->headers, name, index, origin, request, out);
+	if (!fl || !CURL_HAS(fl, easy_header))
+		return CURLHE_NOT_BUILT_IN;
+	return CURL_FN(fl, easy_header)(handle, name, index, origin, request, out);
+}
+
+static struct curl_header *hook_easy_nextheader(CURL *handle, unsigned origin, int request,
+                                                struct curl_header *previous)
+{
+	struct shadow *s;
+	const struct flavour *fl = flavour_of(handle, &s, CALLER());
+
+	if (s && (s->played || s->playing) && s->headers)
+		return headers_next(s->headers, origin, request, previous);
+	if (!fl || !CURL_HAS(fl, easy_nextheader))
+		return NULL;
+	return CURL_FN(fl, easy_nextheader)(handle, origin, request, previous);
+}
+
+/* Raw bytes over a CONNECT_ONLY connection: what they are cannot be known, so the first ones are
+ * reported. */
+static void report_raw(struct shadow *s)
+{
+	const struct process *process = process_get();
+	struct event event;
+
+	if (s->raw_reported || process->state != PROCESS_ON ||
+	    request_target_update(&s->target, s->flavour, &s->options) != 0 || !s->target.valid)
+		return;
+	s->raw_reported = true;
+	event = notice_event(process, "unprotected");
+	event.host = s->target.host;
+	event.reason = "CONNECT_ONLY and curl_easy_send";
+	notice_send(process, &event);
+	if (process_ledger_opened())
+		ledger_count(process_ledger_opened(), COUNT_unprotected);
+}
+
+static CURLcode hook_easy_send(CURL *handle, const void *data, size_t n, size_t *sent)
+{
+	struct shadow *s;
+	const struct flavour *fl = flavour_of(handle, &s, CALLER());
+	int saved = errno;
+
+	if (s)
+		report_raw(s);
+	errno = saved;
+	return fl ? CURL_FN(fl, easy_send)(handle, data, n, sent) : CURLE_FAILED_INIT;
+}
+
+/* Writes of a program's multi are not protected in this version, but never in silence. */
+static CURLMcode look_at_added(struct shadow *s)
+{
+	const struct process *process = process_get();
+	const struct rule *rule;
+	struct event event;
+
+	if (process->state == PROCESS_OFF ||
+	    request_target_update(&s->target, s->flavour, &s->options) != 0 || !s->target.valid)
+		return CURLM_OK;
+	if (process->state == PROCESS_ON) {
+		rule = rule_of(s, process);
+		if (rule)
+			write_unprotected(s, process, rule, "multi interface");
+		return CURLM_OK;
+	}
+	if (request_is_read(request_method(&s->options)))
+		return CURLM_OK;
+	event = notice_event(process, "refusal");
+	event.method = request_method(&s->options);
+	event.host = s->target.host;
+	event.reason = "policy-invalid";
+	event.text = process->error;
+	notice_send(process, &event);
+	return CURLM_INTERNAL_ERROR;
+}
+
+static CURLMcode hook_multi_add_handle(CURLM *multi, CURL *handle)
+{
+	struct shadow *s;
+	const struct flavour *fl = flavour_of(handle, &s, CALLER());
+	CURLMcode code = CURLM_OK;
+	int saved = errno;
+
+	if (!fl)
+		return CURLM_BAD_EASY_HANDLE;
+	if (s) {
+		code = look_at_added(s);
+		shadow_begin(s, NULL);
+	}
+	errno = saved;
+	return code == CURLM_OK ? CURL_FN(fl, multi_add_handle)(multi, handle) : code;
+}
+
+__attribute__((visibility("default"))) int sendonce_core_start(const struct preload_api *preload,
+                                                               struct core_api *core)
+{
+	if (preload->abi != CORELINK_ABI)
+		return -1;
+	process_link(preload);
+	core->abi = CORELINK_ABI;
+#define CORE_HOOK(name) core->hook[FN_##name] = (generic_fn *)hook_##name;
+	CURL_HOOKED(CORE_HOOK)
+#undef CORE_HOOK
+	return 0;
+}

@@ -1,0 +1,128 @@
+/* See local.h. */
+#define HASH_NONFATAL_OOM 1
+#include "intercept/local.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <uthash.h>
+
+#include "courier/courier.h"
+
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) ((void)(element), out_of_memory = true)
+
+struct local {
+	uint64_t record; /* the key */
+	const void *owner;
+	struct attempt *attempt;
+	pthread_t thread; /* of the call */
+	bool orphaned;
+	UT_hash_handle hh;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct local *table;
+
+/* With the lock held. */
+static struct local *find(uint64_t record)
+{
+	struct local *l;
+
+	HASH_FIND(hh, table, &record, sizeof(record), l);
+	return l;
+}
+
+static bool put_in(struct local *l)
+{
+	bool out_of_memory = false;
+
+	HASH_ADD(hh, table, record, sizeof(l->record), l);
+	return !out_of_memory;
+}
+
+void local_add(uint64_t record, const void *owner, struct attempt *attempt)
+{
+	struct local *l = calloc(1, sizeof(*l)), *stale;
+
+	if (!l)
+		return;
+	*l = (struct local){.record = record,
+	                    .owner = owner,
+	                    .attempt = attempt_ref(attempt),
+	                    .thread = pthread_self()};
+	pthread_mutex_lock(&lock);
+	stale = find(record);
+	if (stale)
+		HASH_DEL(table, stale);
+	if (!put_in(l)) {
+		attempt_unref(l->attempt);
+		free(l);
+	}
+	pthread_mutex_unlock(&lock);
+	if (stale) {
+		attempt_unref(stale->attempt);
+		free(stale);
+	}
+}
+
+void local_remove(uint64_t record, const void *owner)
+{
+	struct local *l;
+
+	pthread_mutex_lock(&lock);
+	l = find(record);
+	if (l && l->owner == owner)
+		HASH_DEL(table, l);
+	else
+		l = NULL;
+	pthread_mutex_unlock(&lock);
+	if (!l)
+		return;
+	attempt_unref(l->attempt);
+	free(l);
+}
+
+void local_orphaned(uint64_t record, const void *owner)
+{
+	struct local *l;
+
+	pthread_mutex_lock(&lock);
+	l = find(record);
+	if (l && l->owner == owner)
+		l->orphaned = true;
+	pthread_mutex_unlock(&lock);
+}
+
+struct attempt *local_find(uint64_t record, bool *nested)
+{
+	struct attempt *attempt = NULL;
+	struct local *l;
+
+	pthread_mutex_lock(&lock);
+	l = find(record);
+	if (l) {
+		attempt = attempt_ref(l->attempt);
+		*nested = !l->orphaned && pthread_equal(l->thread, pthread_self());
+	}
+	pthread_mutex_unlock(&lock);
+	return attempt;
+}
+
+void local_fork_prepare(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void local_fork_parent(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* The attempts are the parent's. The entries are left where they are: freeing them would end
+ * attempts that the child must not touch. */
+void local_fork_child(void)
+{
+	table = NULL;
+	pthread_mutex_unlock(&lock);
+}

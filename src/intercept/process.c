@@ -1,0 +1,265 @@
+/* See process.h. Everything is loaded under one mutex at the first libcurl call that needs it,
+ * never when the process starts: most processes of a container never make one. What cannot be used
+ * stays described in `error`, and the hooks turn that into refusals. */
+#include "intercept/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "intercept/notice.h"
+#include "policy/paths.h"
+
+enum { SECRET_FILE_MAX = 4096, SECRET_FILE_MIN = 16 };
+
+static const struct preload_api *api;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct process process;
+static atomic_bool loaded;
+static struct ledger *_Atomic ledger;
+static char secret_file[SECRET_FILE_MAX];
+static size_t secret_size;
+
+void process_link(const struct preload_api *preload)
+{
+	api = preload;
+}
+
+const struct flavour *process_flavour(const void *caller)
+{
+	return api->flavour_of_caller(caller);
+}
+
+const char *process_env(void *ctx, const char *name)
+{
+	static const char *const names[ENV_COUNT] = {
+#define ENV_NAME(n) #n,
+	        CORELINK_ENV(ENV_NAME)
+#undef ENV_NAME
+	};
+	(void)ctx;
+
+	for (size_t i = 0; i < ENV_COUNT; i++) {
+		if (strcmp(names[i], name) == 0)
+			return api->env[i];
+	}
+	return getenv(name);
+}
+
+static const char *env_text(enum corelink_env which)
+{
+	const char *value = api->env[which];
+
+	return value && *value ? value : NULL;
+}
+
+static void broken(struct process *p, const char *text)
+{
+	p->state = PROCESS_BROKEN;
+	snprintf(p->error, sizeof(p->error), "%s", text);
+}
+
+/* SENDONCE_MODE goes before the policy's own. audit and off never refuse anything. */
+static void choose_mode(struct process *p)
+{
+	const char *text = env_text(ENV_SENDONCE_MODE);
+	int mode = text ? policy_mode_parse(text) : (p->policy ? (int)p->policy->mode : MODE_OFF);
+	char message[200];
+
+	if (mode == MODE_OFF || mode == MODE_AUDIT) {
+		p->state = PROCESS_OFF;
+		p->mode = mode == MODE_AUDIT ? "audit" : "off";
+		return;
+	}
+	p->mode = "enforce";
+	if (mode == MODE_ENFORCE)
+		return;
+	snprintf(message, sizeof(message), "SENDONCE_MODE: %.40s %s", text ? text : "",
+	         mode < 0 ? "is not a mode; use off or enforce"
+	                  : "is not supported in this version");
+	broken(p, message);
+}
+
+static void load_policy(struct process *p)
+{
+	struct policy_error error;
+	char path[4096], text[4300];
+	bool named;
+	int rc = paths_policy(process_env, NULL, path, sizeof(path), &named);
+
+	if (rc != PATHS_OK) {
+		snprintf(text, sizeof(text), "SENDONCE_POLICY: %s %s", path, paths_error(rc));
+		broken(p, text);
+		return;
+	}
+	rc = policy_load(path, process_env, NULL, &p->policy, &error);
+	if (rc == POLICY_OK) {
+		p->state = PROCESS_ON;
+		return;
+	}
+	if (rc == POLICY_MISSING && !named)
+		return;
+	broken(p, error.text);
+}
+
+static void copy_text(char *out, size_t room, const char *text)
+{
+	snprintf(out, room, "%s", text ? text : "");
+}
+
+static void load_paths(struct process *p)
+{
+	int rc = paths_ledger(p->policy, process_env, NULL, p->ledger_path, sizeof(p->ledger_path),
+	                      &p->ledger_default);
+
+	if (rc != PATHS_OK && p->state == PROCESS_ON) {
+		char text[4400];
+		snprintf(text, sizeof(text), "ledger path: %s %s", p->ledger_path, paths_error(rc));
+		broken(p, text);
+	}
+	if (paths_events(p->policy, process_env, NULL, p->events_path, sizeof(p->events_path)) !=
+	    PATHS_OK)
+		p->events_path[0] = '\0';
+}
+
+static void load_names(struct process *p)
+{
+	const char *scope = env_text(ENV_SENDONCE_SCOPE), *run = env_text(ENV_SENDONCE_RUN);
+
+	if (p->policy) {
+		scope = p->policy->scope;
+		run = p->policy->run;
+	}
+	copy_text(p->run, sizeof(p->run), run);
+	p->run_hash = ledger_name_hash(span_of(p->run));
+	if (scope && *scope)
+		copy_text(p->scope, sizeof(p->scope), scope);
+	else
+		snprintf(p->scope, sizeof(p->scope), "uid:%u", (unsigned)geteuid());
+}
+
+/* Things a person should know once, not at every write. */
+static void tell(const struct process *p)
+{
+	if (p->state == PROCESS_BROKEN)
+		notice_warning(p, "policy-invalid", p->error);
+	else if (p->state == PROCESS_OFF)
+		notice_warning(p, "off",
+		               p->policy ? "mode is off: nothing is protected"
+		                         : "no policy: nothing is protected");
+	else if (!p->policy->scope || !*p->policy->scope)
+		notice_warning(p, "scope-unset",
+		               "scope is unset: the user id is used; set SENDONCE_SCOPE");
+}
+
+static void load(void)
+{
+	struct process *p = &process;
+
+	p->state = PROCESS_OFF;
+	p->mode = "off";
+	load_policy(p);
+	if (p->state == PROCESS_ON || env_text(ENV_SENDONCE_MODE))
+		choose_mode(p);
+	load_paths(p);
+	load_names(p);
+	tell(p);
+}
+
+const struct process *process_get(void)
+{
+	/* Acquire pairs with the release below: who sees `loaded` sees the whole struct. */
+	if (atomic_load_explicit(&loaded, memory_order_acquire))
+		return &process;
+	pthread_mutex_lock(&lock);
+	if (!atomic_load_explicit(&loaded, memory_order_relaxed)) {
+		load();
+		atomic_store_explicit(&loaded, true, memory_order_release);
+	}
+	pthread_mutex_unlock(&lock);
+	return &process;
+}
+
+static struct ledger *open_ledger(struct ledger_error *error)
+{
+	const struct policy *policy = process.policy;
+	struct ledger *made = NULL;
+	struct ledger_options options = {
+	        .path = process.ledger_path,
+	        .size = policy->ledger_size,
+	        .max_response = policy->max_response,
+	        .durable = policy->durability == DURABILITY_POWER,
+	        .create = true,
+	        .make_folder = process.ledger_default,
+	};
+
+	return ledger_open(&options, &made, error) == LEDGER_OK ? made : NULL;
+}
+
+struct ledger *process_ledger_opened(void)
+{
+	/* Acquire: as in process_ledger. */
+	return atomic_load_explicit(&ledger, memory_order_acquire);
+}
+
+struct ledger *process_ledger(struct ledger_error *error)
+{
+	/* Acquire: a ledger that another thread opened is seen mapped and checked. */
+	struct ledger *known = atomic_load_explicit(&ledger, memory_order_acquire);
+
+	if (known)
+		return known;
+	pthread_mutex_lock(&lock);
+	known = atomic_load_explicit(&ledger, memory_order_relaxed);
+	if (!known) {
+		known = open_ledger(error);
+		atomic_store_explicit(&ledger, known, memory_order_release);
+	}
+	pthread_mutex_unlock(&lock);
+	return known;
+}
+
+static int read_secret(const char *path, struct ledger_error *error)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, secret_file, sizeof(secret_file));
+
+	if (fd >= 0)
+		close(fd);
+	if (n >= SECRET_FILE_MIN) {
+		secret_size = (size_t)n;
+		return 0;
+	}
+	snprintf(error->text, sizeof(error->text), "SENDONCE_SECRET_FILE: %.300s: %s", path,
+	         n < 0 ? strerror(errno) : "shorter than 16 bytes");
+	return -1;
+}
+
+struct span process_secret(struct ledger *l, struct ledger_error *error)
+{
+	const char *path = env_text(ENV_SENDONCE_SECRET_FILE);
+	struct span secret = {0};
+
+	if (!path)
+		return (struct span){(const char *)ledger_secret(l), LEDGER_SECRET};
+	pthread_mutex_lock(&lock);
+	if (secret_size || read_secret(path, error) == 0)
+		secret = (struct span){secret_file, secret_size};
+	pthread_mutex_unlock(&lock);
+	return secret;
+}
+
+void process_fork_prepare(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void process_fork_done(void)
+{
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,53 @@
+/* What is decided once for the whole process: policy, mode, scope, run, secret, ledger. */
+#ifndef SENDONCE_INTERCEPT_PROCESS_H
+#define SENDONCE_INTERCEPT_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/corelink.h"
+#include "ledger/ledger.h"
+#include "policy/policy.h"
+
+enum process_state {
+	PROCESS_OFF,   /* no policy, or mode off: everything passes */
+	PROCESS_ON,    /* enforce */
+	PROCESS_BROKEN /* a policy that cannot be used: writes are refused with `error` */
+};
+
+struct process {
+	enum process_state state;
+	struct policy *policy; /* null unless PROCESS_ON */
+	char error[1200];      /* PROCESS_BROKEN: why */
+	char ledger_path[4096];
+	bool ledger_default; /* its folder may be made */
+	char events_path[4096];
+	char scope[256];
+	char run[256];
+	uint64_t run_hash; /* 0: not known */
+	const char *mode;
+};
+
+/* Called once, by sendonce_core_start. */
+void process_link(const struct preload_api *preload);
+const struct flavour *process_flavour(const void *caller);
+/* policy_env: the environment as it was when the process was loaded, then as it is now. */
+const char *process_env(void *ctx, const char *name);
+
+/* Loaded at the first call; never null, never changes afterwards. */
+const struct process *process_get(void);
+
+/* The mapped ledger, opened at the first call and tried again as long as it fails. Null: `error`
+ * (may be null) says why. */
+struct ledger *process_ledger(struct ledger_error *error);
+/* The same, but only if it is open already. */
+struct ledger *process_ledger_opened(void);
+/* The HMAC secret that goes with it. Empty when SENDONCE_SECRET_FILE cannot be read: `error`. */
+struct span process_secret(struct ledger *ledger, struct ledger_error *error);
+
+/* Locks around fork(2). */
+void process_fork_prepare(void);
+void process_fork_done(void);
+
+#endif

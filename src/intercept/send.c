@@ -1,0 +1,270 @@
+/* See send.h. */
+#include "intercept/send.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "courier/answer.h"
+#include "intercept/local.h"
+
+struct send *send_new(struct ledger *ledger, const struct rule *rule, const struct hold *hold,
+                      bool resend)
+{
+	struct send *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	pthread_mutex_init(&s->lock, NULL);
+	s->parties = 2;
+	s->pid = getpid();
+	s->ledger = ledger;
+	s->rule = rule;
+	s->hold = *hold;
+	s->resend = resend;
+	return s;
+}
+
+static void send_free(struct send *s)
+{
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+/* One party goes; the last one writes the event, outside the lock. */
+static void leave(struct send *s)
+{
+	int left;
+
+	pthread_mutex_lock(&s->lock);
+	left = --s->parties;
+	pthread_mutex_unlock(&s->lock);
+	if (left > 0)
+		return;
+	if (!s->silent)
+		tally_write(&s->tally, "write");
+	send_free(s);
+}
+
+static int open_gate(struct send *s)
+{
+	if (ledger_gate(s->ledger, &s->hold, clock_now()) != LEDGER_OK) {
+		s->gate_lost = true;
+		return -1;
+	}
+	s->gate_opened = true;
+	ledger_count(s->ledger, s->counter);
+	s->tally.wire_sends = 1;
+	return 0;
+}
+
+/* libcurl is about to send again because a reused connection died without an answer (curl pull
+ * request 18417). The server may have executed it: only where a retry by the program would be sent.
+ */
+static int resend_gate(struct send *s)
+{
+	struct record_view view;
+	struct stamp now = clock_now();
+
+	if (ledger_look(s->ledger, s->hold.id, now, &view) == LEDGER_OK &&
+	    verdict_may_resend(s->rule, view.first_sent, true, now)) {
+		s->resend = true;
+		return 0;
+	}
+	s->blocked = true;
+	ledger_count(s->ledger, COUNT_wire_resends_blocked);
+	return -1;
+}
+
+static int gate(void *ctx, const struct gate_pass *pass)
+{
+	struct send *s = ctx;
+	int rc;
+
+	pthread_mutex_lock(&s->lock);
+	if (!s->gate_opened) {
+		rc = open_gate(s);
+	} else {
+		rc = pass->after_answer ? 0 : resend_gate(s);
+		if (rc == 0) {
+			ledger_wire_send(s->ledger, &s->hold);
+			s->tally.wire_sends++;
+		}
+	}
+	pthread_mutex_unlock(&s->lock);
+	return rc;
+}
+
+static void renew(void *ctx)
+{
+	struct send *s = ctx;
+
+	pthread_mutex_lock(&s->lock);
+	ledger_renew(s->ledger, &s->hold, clock_now());
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Stripe and others mark an answer they gave before: then a "not executed" is about the first send.
+ */
+static bool provider_replayed(struct tape *tape)
+{
+	struct buf head = {0};
+	bool found;
+
+	tape_last_headers(tape, &head);
+	found = head.data && strcasestr(head.data, "\nidempotent-replayed: true") != NULL;
+	buf_free(&head);
+	return found;
+}
+
+static void write_outcome(struct send *s, struct tape *tape, const struct tape_end *end)
+{
+	struct buf blob = {0};
+	struct ledger_answer answer = {.status = end->status};
+	struct stamp now = clock_now();
+
+	if (end->complete && answer_store(tape, s->max_response, &blob) == 0)
+		answer.blob = span_buf(&blob);
+	switch (s->outcome) {
+	case OUTCOME_NOT_EXECUTED:
+		ledger_withdraw(s->ledger, &s->hold, now);
+		break;
+	case OUTCOME_DONE:
+	case OUTCOME_DONE_NOT_KEPT:
+		ledger_done(s->ledger, &s->hold, &answer, now);
+		break;
+	case OUTCOME_FREED:
+		ledger_freed(s->ledger, &s->hold, FREED_ANSWER, &answer, now);
+		break;
+	case OUTCOME_FREED_STORED:
+		ledger_freed(s->ledger, &s->hold, FREED_STORED, &answer, now);
+		break;
+	case OUTCOME_IN_PROGRESS:
+	case OUTCOME_UNKNOWN:
+		ledger_unknown(s->ledger, &s->hold, end->code != CURLE_OK,
+		               end->complete ? &answer : NULL, now);
+		ledger_count(s->ledger, COUNT_unknown);
+		break;
+	}
+	buf_free(&blob);
+}
+
+/* A stopped resend must not look like the program's own abort. */
+static void explain_blocked(struct tape_end *end)
+{
+	end->code = CURLE_RECV_ERROR;
+	snprintf(end->text, sizeof(end->text),
+	         "sendonce: the connection died before an answer came; the write may have been "
+	         "executed and was not sent again");
+}
+
+static void ended(void *ctx, struct tape *tape, struct tape_end *end)
+{
+	struct send *s = ctx;
+	struct ending ending = {
+	        .complete = end->complete,
+	        .status = end->status,
+	        .provider_replayed = end->complete && provider_replayed(tape),
+	        .body_matches = true,
+	};
+
+	pthread_mutex_lock(&s->lock);
+	ending.gate_opened = s->gate_opened;
+	ending.earlier_in_doubt = s->resend;
+	s->outcome = verdict_outcome(&ending, s->rule);
+	if (s->blocked)
+		explain_blocked(end);
+	write_outcome(s, tape, end);
+	s->ended = true;
+	s->tally.outcome = outcome_kind_name(s->outcome);
+	s->tally.status = end->status;
+	s->tally.ended_us = clock_boot_us();
+	pthread_mutex_unlock(&s->lock);
+	local_remove(s->hold.id, s);
+}
+
+static void abandon(void *ctx)
+{
+	struct send *s = ctx;
+
+	pthread_mutex_lock(&s->lock);
+	ledger_abandon(s->ledger, &s->hold, clock_now());
+	s->tally.outcome =
+	        outcome_kind_name(s->gate_opened ? OUTCOME_UNKNOWN : OUTCOME_NOT_EXECUTED);
+	if (!s->silent)
+		tally_write(&s->tally, "write");
+	s->silent = true;
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void release(void *ctx)
+{
+	leave(ctx);
+}
+
+const struct attempt_calls send_calls = {
+        .gate = gate, .renew = renew, .ended = ended, .abandon = abandon, .release = release};
+
+bool send_withdraw(struct send *s)
+{
+	bool done;
+
+	if (s->pid != getpid())
+		return true;
+	pthread_mutex_lock(&s->lock);
+	done = !s->gate_opened && ledger_withdraw(s->ledger, &s->hold, clock_now()) == LEDGER_OK;
+	pthread_mutex_unlock(&s->lock);
+	if (done)
+		ledger_count(s->ledger, COUNT_withdrawn);
+	return done;
+}
+
+void send_leave(struct send *s, CURLcode code, int64_t bytes)
+{
+	struct record_view view;
+
+	if (s->pid != getpid())
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->tally.curlcode = (int64_t)code;
+	s->tally.bytes = bytes;
+	if (code != CURLE_OK && s->gate_opened &&
+	    ledger_look(s->ledger, s->hold.id, clock_now(), &view) == LEDGER_OK)
+		ledger_mark_curlcode(s->ledger, view.id, view.generation);
+	pthread_mutex_unlock(&s->lock);
+	leave(s);
+}
+
+void send_drop(struct send *s)
+{
+	send_withdraw(s);
+	send_free(s);
+}
+
+bool send_gate_lost(struct send *s)
+{
+	bool lost;
+
+	pthread_mutex_lock(&s->lock);
+	lost = s->gate_lost;
+	pthread_mutex_unlock(&s->lock);
+	return lost;
+}
+
+void send_silence(struct send *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->silent = true;
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool send_is_done(struct send *s)
+{
+	bool done;
+
+	pthread_mutex_lock(&s->lock);
+	done = s->ended && (s->outcome == OUTCOME_DONE || s->outcome == OUTCOME_DONE_NOT_KEPT);
+	pthread_mutex_unlock(&s->lock);
+	return done;
+}

@@ -1,0 +1,53 @@
+/* One sending of a record: what the courier's callbacks and the call that started it share.
+ *
+ * Two parties hold it, the program's call and the attempt; each leaves once, in any order, and the
+ * last to leave writes the event. The ledger is changed only under `lock`, so that a withdrawal by
+ * the call and the gate on the driving thread meet in the ledger's word and nowhere else. */
+#ifndef SENDONCE_INTERCEPT_SEND_H
+#define SENDONCE_INTERCEPT_SEND_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "courier/courier.h"
+#include "intercept/tally.h"
+#include "verdict/verdict.h"
+
+struct send {
+	pthread_mutex_t lock;
+	int parties;
+	pid_t pid; /* a child of fork(2) must leave its parent's records alone */
+	struct ledger *ledger;
+	const struct rule *rule;
+	size_t max_response;
+	struct hold hold;
+	bool resend;      /* an earlier wire send of this record is in doubt */
+	bool gate_opened; /* by this sending */
+	bool gate_lost;   /* the ledger did not let it open: look again */
+	bool blocked;     /* libcurl wanted to send a second time and was stopped */
+	bool ended, silent;
+	enum outcome_kind outcome;
+	enum ledger_counter counter; /* counted when the gate opens */
+	struct tally tally;
+};
+
+/* Null: out of memory. Both parties are in. */
+struct send *send_new(struct ledger *ledger, const struct rule *rule, const struct hold *hold,
+                      bool resend);
+/* The callbacks the attempt is started with; their context is the send. */
+extern const struct attempt_calls send_calls;
+
+/* Take the write back if its gate has not opened: true, and nothing was or will be sent. */
+bool send_withdraw(struct send *s);
+/* The call's last word: what it returns to the program, and how many bytes of body that had. */
+void send_leave(struct send *s, CURLcode code, int64_t bytes);
+/* No event: the call goes on with another sending. */
+void send_silence(struct send *s);
+/* The attempt could not even be started: both parties leave. */
+void send_drop(struct send *s);
+bool send_gate_lost(struct send *s);
+/* It ended as done, kept or not. */
+bool send_is_done(struct send *s);
+
+#endif

@@ -1,0 +1,159 @@
+/* See serve.h. No lock and no leadership is held while the player runs the program's callbacks:
+ * what they do (longjmp, another transfer, fork) finds nothing of ours in the way. */
+#include "intercept/serve.h"
+
+#include <time.h>
+
+#include "intercept/gather.h"
+
+enum { PAUSED_SLICE_US = 20000 };
+
+int64_t serve_now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+void serve_start(struct serving *v, struct shadow *s)
+{
+	struct player_sink sink;
+
+	*v = (struct serving){.shadow = s};
+	gather_sink(s, &sink);
+	player_start(&v->player, &sink, serve_now_us());
+	v->playing.player = &v->player;
+	shadow_begin(s, &v->playing);
+	s->headers = headers_new();
+}
+
+void serve_stop(struct serving *v)
+{
+	struct shadow *s = v->shadow;
+
+	s->playing = NULL;
+	s->played = true;
+	if (!s->info)
+		s->info = info_new();
+	player_stop(&v->player);
+}
+
+static void keep_header(struct shadow *s, const struct tape_piece *piece)
+{
+	if (s->headers)
+		headers_add(s->headers, piece->data, piece->n, piece->connect ? CURLH_CONNECT : 0,
+		            (int)piece->request);
+}
+
+static CURLcode feed_piece(struct serving *v, const struct tape_piece *piece)
+{
+	switch (piece->kind) {
+	case TAPE_HEADER:
+		v->fed = true;
+		keep_header(v->shadow, piece);
+		return player_header(&v->player, piece->data, piece->n);
+	case TAPE_BODY:
+		v->fed = true;
+		return player_body(&v->player, piece->data, piece->n);
+	case TAPE_DEBUG:
+		return player_debug(&v->player, (curl_infotype)piece->debug, piece->data, piece->n);
+	}
+	return CURLE_OK;
+}
+
+/* Everything that is there and that the program takes. */
+static CURLcode feed(struct serving *v, struct tape *tape, struct tape_cursor *cursor)
+{
+	struct tape_piece piece;
+	CURLcode code = CURLE_OK;
+
+	while (code == CURLE_OK && !v->player.paused && tape_read(tape, cursor, &piece) == 1)
+		code = feed_piece(v, &piece);
+	return code;
+}
+
+static CURLcode tick(struct serving *v, const struct attempt_phase *now, int64_t *patience_us)
+{
+	struct player_phase phase = {
+	        .resolved = now->resolved,
+	        .connected = now->connected,
+	        .sent = now->gated,
+	        .uploaded = now->uploaded,
+	};
+	CURLcode code = player_tick(&v->player, &phase, serve_now_us());
+
+	*patience_us = player_patience(&v->player, &phase, serve_now_us());
+	return code;
+}
+
+CURLcode serve_tick(struct serving *v, bool gated, int64_t *patience_us)
+{
+	struct attempt_phase phase = {.resolved = true, .connected = gated, .gated = gated};
+
+	return tick(v, &phase, patience_us);
+}
+
+static void wait_more(struct attempt *attempt, int64_t patience_us)
+{
+	struct timespec pause = {0, PAUSED_SLICE_US * 1000};
+
+	if (attempt) {
+		attempt_wait(attempt, serve_now_us() + patience_us);
+		return;
+	}
+	if (patience_us < PAUSED_SLICE_US)
+		pause.tv_nsec = (long)patience_us * 1000;
+	nanosleep(&pause, NULL);
+}
+
+/* A complete tape is fed at once; a live one as it comes. */
+static enum serve_how run(struct serving *v, struct tape *tape, struct attempt *attempt,
+                          struct tape_end *end, CURLcode *code)
+{
+	struct tape_cursor cursor = {0};
+	struct attempt_phase phase = {
+	        .resolved = true, .connected = true, .gated = true, .ended = true};
+	int64_t patience_us;
+
+	for (;;) {
+		/* The end is looked at before the feeding: nothing can come after it. */
+		tape_ended(tape, end);
+		*code = feed(v, tape, &cursor);
+		if (*code != CURLE_OK)
+			return SERVE_EARLY;
+		if (end->ended && !v->player.paused)
+			return SERVE_ENDED;
+		if (attempt)
+			attempt_phase(attempt, &phase);
+		*code = tick(v, &phase, &patience_us);
+		if (*code != CURLE_OK)
+			return SERVE_EARLY;
+		if (!end->ended || v->player.paused)
+			wait_more(end->ended ? NULL : attempt, patience_us);
+	}
+}
+
+enum serve_how serve_tape(struct serving *v, struct tape *tape, struct attempt *attempt,
+                          struct tape_end *end, CURLcode *code)
+{
+	struct shadow *s = v->shadow;
+	enum serve_how how;
+	struct info *info;
+
+	v->playing.tape = tape;
+	how = run(v, tape, attempt, end, code);
+	tape_detach(tape);
+	info = tape_info_copy(tape);
+	v->playing.tape = NULL;
+	if (info) {
+		info_free(s->info);
+		s->info = info;
+	}
+	return how;
+}
+
+CURLcode serve_end(struct serving *v, const struct tape_end *end)
+{
+	return player_end(&v->player, end->code, end->text);
+}

@@ -1,0 +1,113 @@
+/* See shadow.h. One table for the process: a handle is looked up once per libcurl call, so one
+ * mutex, held for the look-up only, costs less than it would to share the table out. */
+#define HASH_NONFATAL_OOM 1
+#include "intercept/shadow.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) ((void)(element), out_of_memory = true)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct shadow *table;
+
+static void forget_transfer(struct shadow *s)
+{
+	info_free(s->info);
+	headers_free(s->headers);
+	s->info = NULL;
+	s->headers = NULL;
+	s->played = false;
+}
+
+static void shadow_free(struct shadow *s)
+{
+	forget_transfer(s);
+	request_target_free(&s->target);
+	options_free(&s->options);
+	free(s);
+}
+
+static struct shadow *take_out(CURL *handle)
+{
+	struct shadow *s;
+
+	pthread_mutex_lock(&lock);
+	HASH_FIND_PTR(table, &handle, s);
+	if (s)
+		HASH_DEL(table, s);
+	pthread_mutex_unlock(&lock);
+	return s;
+}
+
+static bool put_in(struct shadow *s)
+{
+	bool out_of_memory = false;
+
+	pthread_mutex_lock(&lock);
+	HASH_ADD_PTR(table, handle, s);
+	pthread_mutex_unlock(&lock);
+	return !out_of_memory;
+}
+
+struct shadow *shadow_new(CURL *handle, const struct flavour *flavour)
+{
+	struct shadow *s = calloc(1, sizeof(*s));
+
+	shadow_drop(handle);
+	if (!s)
+		return NULL;
+	s->handle = handle;
+	s->flavour = flavour;
+	options_init(&s->options);
+	if (put_in(s))
+		return s;
+	free(s);
+	return NULL;
+}
+
+struct shadow *shadow_find(CURL *handle)
+{
+	struct shadow *s;
+
+	pthread_mutex_lock(&lock);
+	HASH_FIND_PTR(table, &handle, s);
+	pthread_mutex_unlock(&lock);
+	return s;
+}
+
+void shadow_drop(CURL *handle)
+{
+	struct shadow *s = take_out(handle);
+
+	if (s)
+		shadow_free(s);
+}
+
+void shadow_reset(struct shadow *s)
+{
+	unsigned change = s->options.change;
+
+	options_free(&s->options);
+	s->options.change = change + 1; /* the parsed target is stale */
+	s->cookies_loaded = false;
+	forget_transfer(s);
+}
+
+void shadow_begin(struct shadow *s, struct playing *playing)
+{
+	forget_transfer(s);
+	s->playing = playing;
+}
+
+void shadow_fork_prepare(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+/* In parent and child alike: the thread that forked holds the lock. */
+void shadow_fork_done(void)
+{
+	pthread_mutex_unlock(&lock);
+}

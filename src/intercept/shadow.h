@@ -1,0 +1,56 @@
+/* The shadow: what we know of each easy handle of the program.
+ *
+ * Looked up by pointer under a short lock; the shadow itself is used without one, as libcurl lets
+ * only one thread use a handle at a time. It lives until the handle is cleaned up. */
+#ifndef SENDONCE_INTERCEPT_SHADOW_H
+#define SENDONCE_INTERCEPT_SHADOW_H
+
+#include <stdbool.h>
+
+#include "base/curlapi.h"
+#include "base/options.h"
+#include "courier/tape.h"
+#include "player/headers.h"
+#include "player/info.h"
+#include "player/player.h"
+#include "policy/policy.h"
+#include "request/request.h"
+
+#include <uthash.h>
+
+/* A transfer that is being played to the program right now, on its own thread. */
+struct playing {
+	struct player *player;
+	struct tape *tape; /* null until there is one */
+};
+
+struct shadow {
+	CURL *handle; /* the key */
+	const struct flavour *flavour;
+	struct options options;
+	struct request_target target;
+	bool raw_reported;   /* an event told of curl_easy_send */
+	bool cookies_loaded; /* COOKIEFILE was read into the program's handle */
+
+	/* The last transfer, if we played it: what getinfo and the header functions answer from. */
+	bool played;
+	struct info *info;
+	struct headers *headers;
+	struct playing *playing; /* null between transfers */
+	UT_hash_handle hh;
+};
+
+/* A new shadow for a handle libcurl just made; wipes a stale one at the same address. Null: no
+ * memory. */
+struct shadow *shadow_new(CURL *handle, const struct flavour *flavour);
+struct shadow *shadow_find(CURL *handle); /* null: not made through us */
+void shadow_drop(CURL *handle);
+/* As curl_easy_reset leaves a handle. */
+void shadow_reset(struct shadow *s);
+/* Forget the last transfer: a new one starts. */
+void shadow_begin(struct shadow *s, struct playing *playing);
+
+void shadow_fork_prepare(void);
+void shadow_fork_done(void);
+
+#endif

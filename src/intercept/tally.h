@@ -1,0 +1,23 @@
+/* What one call of the program came to: it becomes one `write` event when the call has returned
+ * and, where it sent something, the sending has ended, whichever is later. */
+#ifndef SENDONCE_INTERCEPT_TALLY_H
+#define SENDONCE_INTERCEPT_TALLY_H
+
+#include <stdint.h>
+
+#include "intercept/process.h"
+
+struct tally {
+	const struct process *process;
+	const struct rule *rule;
+	char method[32], host[256], key[LEDGER_KEY_MAX + 1];
+	uint8_t fingerprint[LEDGER_HASH], trace[16];
+	uint64_t record;
+	int64_t generation, attempt, wire_sends, status, curlcode, bytes;
+	const char *verdict, *reason, *outcome, *served;
+	int64_t started_us, ended_us; /* CLOCK_BOOTTIME; ended 0: now */
+};
+
+void tally_write(const struct tally *t, const char *event);
+
+#endif

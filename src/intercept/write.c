@@ -1,0 +1,190 @@
+/* See write.h. The loop: find the record, ask the verdict, act, and look again whenever somebody
+ * else was faster. Nothing here waits without the program's own deadlines being watched. */
+#include "intercept/write.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "intercept/life.h"
+#include "intercept/notice.h"
+#include "intercept/writing.h"
+
+static void copy_span(char *out, size_t room, struct span s)
+{
+	size_t n = s.n < room ? s.n : room - 1;
+
+	if (n)
+		memcpy(out, s.p, n);
+	out[n] = '\0';
+}
+
+static void begin(struct writing *w, struct shadow *s, const struct process *process,
+                  const struct rule *rule)
+{
+	*w = (struct writing){.shadow = s, .process = process, .rule = rule};
+	w->tally.process = process;
+	w->tally.rule = rule;
+	w->tally.started_us = clock_boot_us();
+	copy_span(w->tally.method, sizeof(w->tally.method), span_of(request_method(&s->options)));
+	copy_span(w->tally.host, sizeof(w->tally.host), span_of(s->target.host));
+	serve_start(&w->serving, s);
+}
+
+static CURLcode finish(struct writing *w)
+{
+	serve_stop(&w->serving);
+	if (w->unplayed)
+		w->shadow->played = false;
+	gather_free(&w->own);
+	return w->code;
+}
+
+/* Everything that has to be known before a record is looked for. */
+static enum verdict_reason identify(struct writing *w, struct ledger_error *error)
+{
+	w->ledger = process_ledger(error);
+	if (!w->ledger)
+		return REASON_LEDGER_UNAVAILABLE;
+	w->in = (struct identity_in){
+	        .rule = w->rule,
+	        .secret = process_secret(w->ledger, error),
+	        .scope = span_of(w->process->scope),
+	        .step = span_of(w->process->policy->step),
+	        .env = process_env,
+	};
+	if (!w->in.secret.n)
+		return REASON_LEDGER_UNAVAILABLE;
+	if (gather_identity(w->shadow, &w->own, &w->in) != 0) {
+		snprintf(error->text, sizeof(error->text), "out of memory");
+		return REASON_LEDGER_UNAVAILABLE;
+	}
+	if (w->in.body.n > (size_t)w->rule->max_request)
+		return REASON_BODY_TOO_LARGE;
+	switch (identity_make(&w->in, &w->id)) {
+	case IDENTITY_OK:
+		break;
+	case IDENTITY_BAD_KEY:
+		snprintf(error->text, sizeof(error->text),
+		         "the program's own key is longer than %d bytes or not printable",
+		         KEY_TEXT_MAX);
+		return REASON_KEY_INVALID;
+	default:
+		snprintf(error->text, sizeof(error->text), "out of memory");
+		return REASON_LEDGER_UNAVAILABLE;
+	}
+	memcpy(w->tally.fingerprint, w->id.fingerprint, sizeof(w->tally.fingerprint));
+	gather_trace(&w->own, w->tally.trace);
+	return REASON_NONE;
+}
+
+static struct ledger_ids ids_of(const struct writing *w)
+{
+	return (struct ledger_ids){
+	        .content = w->id.content,
+	        .any_account = w->id.any_account,
+	        .own_key = w->id.has_own_key ? w->id.own_key : NULL,
+	        .place = w->id.place,
+	        .settings = w->id.settings,
+	        .operation = w->rule->operation,
+	};
+}
+
+static struct asked asked_of(const struct writing *w, const struct record_view *view)
+{
+	return (struct asked){
+	        .mode = MODE_ENFORCE,
+	        .has_own_key = w->id.has_own_key,
+	        .own_key_matches =
+	                w->id.has_own_key &&
+	                (view->hit == HIT_OWN_KEY || strcmp(view->key, w->id.own_key_text) == 0),
+	        .account_opaque = w->id.account_opaque,
+	        .fingerprint = w->id.fingerprint,
+	        .wire_body = w->id.wire_body,
+	        .settings = w->id.settings,
+	        .run = w->process->run_hash,
+	};
+}
+
+static enum step act(struct writing *w, const struct record_view *view, struct verdict verdict)
+{
+	w->tally.verdict = verdict_kind_name(verdict.kind);
+	w->tally.record = view->state == REC_NONE ? 0 : view->id;
+	w->tally.generation = view->state == REC_NONE ? 0 : view->generation;
+	switch (verdict.kind) {
+	case VERDICT_EXECUTE:
+	case VERDICT_TAKE:
+	case VERDICT_RESEND:
+		return act_execute(w, view, verdict);
+	case VERDICT_JOIN:
+		return act_join(w, view);
+	case VERDICT_REPLAY:
+		return act_replay(w, view, verdict);
+	case VERDICT_REFUSE:
+		break;
+	}
+	return refuse(w, verdict.reason, view, verdict.generic_text, false, NULL);
+}
+
+static enum step look(struct writing *w)
+{
+	struct ledger_ids ids = ids_of(w);
+	struct stamp now = clock_now();
+	struct record_view view = {0};
+	struct asked asked;
+	int rc = ledger_find(w->ledger, &ids, now, &view);
+
+	if (rc == LEDGER_NONE)
+		view = (struct record_view){0};
+	else if (rc != LEDGER_OK)
+		return refuse(w, REASON_LEDGER_UNAVAILABLE, NULL, false, false,
+		              "the ledger could not be read: run `sendonce ledger verify`");
+	if (w->attached && view.id == w->attached && view.generation == w->attached_generation &&
+	    view.answer_kept && !view.answer_final)
+		return act_attached(w, &view);
+	asked = asked_of(w, &view);
+	return act(w, &view, verdict_decide(&view, w->rule, &asked, now));
+}
+
+CURLcode write_perform(struct shadow *s, const struct process *process, const struct rule *rule)
+{
+	struct ledger_error error = {{0}};
+	struct writing w;
+	enum verdict_reason reason;
+
+	begin(&w, s, process, rule);
+	reason = identify(&w, &error);
+	if (reason != REASON_NONE) {
+		refuse(&w, reason, NULL, false, false, error.text[0] ? error.text : NULL);
+		return finish(&w);
+	}
+	life_start(s->flavour);
+	while (look(&w) == STEP_AGAIN)
+		;
+	return finish(&w);
+}
+
+CURLcode write_refuse_policy(struct shadow *s, const struct process *process)
+{
+	struct writing w;
+
+	begin(&w, s, process, NULL);
+	refuse(&w, REASON_POLICY_INVALID, NULL, false, false, process->error);
+	return finish(&w);
+}
+
+void write_unprotected(const struct shadow *s, const struct process *process,
+                       const struct rule *rule, const char *why)
+{
+	struct ledger *ledger = process_ledger(NULL);
+	struct event event = notice_event(process, "unprotected");
+
+	event.operation = rule->operation;
+	event.method = request_method(&s->options);
+	event.host = s->target.host;
+	event.path = rule->path_text;
+	event.reason = why;
+	notice_send(process, &event);
+	if (ledger)
+		ledger_count(ledger, COUNT_unprotected);
+}

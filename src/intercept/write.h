@@ -1,0 +1,18 @@
+/* The way of one write: from a perform that a rule names to what the program is told. */
+#ifndef SENDONCE_INTERCEPT_WRITE_H
+#define SENDONCE_INTERCEPT_WRITE_H
+
+#include "intercept/process.h"
+#include "intercept/shadow.h"
+
+/* Perform the write on the program's thread; the CURLcode is what curl_easy_perform returns. */
+CURLcode write_perform(struct shadow *s, const struct process *process, const struct rule *rule);
+
+/* Refuse a request because the policy cannot be used: process->error says why. */
+CURLcode write_refuse_policy(struct shadow *s, const struct process *process);
+
+/* A write a rule names that passes unprotected: an event and a counter, never silent. */
+void write_unprotected(const struct shadow *s, const struct process *process,
+                       const struct rule *rule, const char *why);
+
+#endif

@@ -1,0 +1,50 @@
+/* Inside of the way of one write: shared by write.c (the loop), act.c (what a verdict does) and
+ * refuse.c. */
+#ifndef SENDONCE_INTERCEPT_WRITING_H
+#define SENDONCE_INTERCEPT_WRITING_H
+
+#include "identity/identity.h"
+#include "intercept/gather.h"
+#include "intercept/process.h"
+#include "intercept/serve.h"
+#include "intercept/shadow.h"
+#include "intercept/tally.h"
+#include "player/refusal.h"
+#include "verdict/verdict.h"
+
+struct writing {
+	struct shadow *shadow;
+	const struct process *process;
+	const struct rule *rule; /* null only in write_refuse for a request no rule was asked for */
+	struct ledger *ledger;   /* null when it cannot be used */
+	struct gathered own;
+	struct identity_in in;
+	struct identity id;
+	struct serving serving;
+	struct tally tally;
+	/* The record and generation this call waits for in another process: a complete answer that
+	 * is not final is for those who were attached when it came, and for nobody else. */
+	uint64_t attached;
+	uint32_t attached_generation;
+	bool unplayed; /* the real libcurl performed after all */
+	CURLcode code; /* what the call returns, once a step says STEP_DONE */
+};
+
+enum step {
+	STEP_DONE, /* `code` is what the program gets */
+	STEP_AGAIN /* the record changed under us: look again */
+};
+
+/* act.c */
+enum step act_execute(struct writing *w, const struct record_view *view, struct verdict verdict);
+enum step act_join(struct writing *w, const struct record_view *view);
+enum step act_replay(struct writing *w, const struct record_view *view, struct verdict verdict);
+/* The answer, not a final one, that the record this call was attached to got meanwhile. */
+enum step act_attached(struct writing *w, const struct record_view *view);
+
+/* refuse.c: play a refusal as an answer or as an error; sets code and writes the event. `view` may
+ * be null. `lost`: this call's own send was lost or stopped. */
+enum step refuse(struct writing *w, enum verdict_reason reason, const struct record_view *view,
+                 bool generic, bool lost, const char *detail);
+
+#endif
