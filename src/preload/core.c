@@ -8,6 +8,7 @@
  * When the core cannot be loaded one line in the file SENDONCE_LOG names says why. Without that
  * variable nobody is told here: standard error belongs to the program. */
 #include "preload/core.h"
+#include "preload/degraded.h"
 #include "preload/environ.h"
 #include "preload/flavours.h"
 #include "preload/loader.h"
@@ -49,10 +50,14 @@ __attribute__((noinline)) static void report(const char *path, const char *reaso
 	text_begin(&line, buffer, sizeof(buffer) - 1);
 	text_add(&line, "sendonce: pid ");
 	text_add_number(&line, (unsigned long)raw_syscall(__NR_getpid, 0, 0, 0, 0));
-	text_add(&line, ": writes are refused: install the core beside libsendonce.so, or set "
-	                "SENDONCE_FAIL=open to let them pass. Cannot use ");
-	text_add(&line, path);
-	text_add(&line, ": ");
+	text_add(&line, degraded_passes_everything()
+	                        ? ": UNPROTECTED, all writes pass. "
+	                        : ": writes are refused (SENDONCE_FAIL=open lets them pass). ");
+	text_add(&line, "Install libsendonce-core.so beside libsendonce.so. Reason: ");
+	if (!text_starts_with(reason, path)) { /* the loader's own texts name the file */
+		text_add(&line, path);
+		text_add(&line, ": ");
+	}
 	text_add(&line, reason);
 	line.size++;
 	text_add(&line, "\n");
