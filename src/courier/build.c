@@ -1,0 +1,364 @@
+/* Building the courier's own handle from what the program set on its.
+ *
+ * Options are replayed in the order they were set. Left out are those that belong to the program's
+ * side of the wire (the player honours them), those that would make libcurl write the program's
+ * files, callbacks and data pointers, and the method, which depends on the order of calls and is
+ * built from the recorded outcome instead. Lists are copied with their quirks ("Name:" and "Name;"
+ * mean something to libcurl). A handle with a callback that only the program could run is refused:
+ * no program code runs on a thread that drives. */
+#include "courier/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* The player's, or set from elsewhere. */
+static const CURLoption build_left_out[] = {
+        CURLOPT_POST,
+        CURLOPT_HTTPGET,
+        CURLOPT_NOBODY,
+        CURLOPT_UPLOAD,
+        CURLOPT_PUT,
+        CURLOPT_HEADER,
+        CURLOPT_FAILONERROR,
+        CURLOPT_MAXFILESIZE,
+        CURLOPT_MAXFILESIZE_LARGE,
+        CURLOPT_TIMEOUT,
+        CURLOPT_TIMEOUT_MS,
+        CURLOPT_CONNECTTIMEOUT,
+        CURLOPT_LOW_SPEED_TIME,
+        CURLOPT_CONNECTTIMEOUT_MS,
+        CURLOPT_LOW_SPEED_LIMIT,
+        CURLOPT_NOSIGNAL,
+        CURLOPT_NOPROGRESS,
+        CURLOPT_POSTFIELDSIZE,
+        CURLOPT_INFILESIZE,
+        CURLOPT_POSTFIELDSIZE_LARGE,
+        CURLOPT_INFILESIZE_LARGE,
+        CURLOPT_CONNECT_ONLY,
+        CURLOPT_COOKIESESSION,
+        CURLOPT_COOKIEFILE,
+        CURLOPT_COOKIEJAR,
+        CURLOPT_COOKIELIST,
+        CURLOPT_HSTS,
+        CURLOPT_HSTS_CTRL,
+        CURLOPT_ALTSVC,
+        CURLOPT_ALTSVC_CTRL,
+        CURLOPT_HTTPHEADER,
+        CURLOPT_MAXCONNECTS,
+        CURLOPT_DNS_USE_GLOBAL_CACHE,
+};
+
+/* Callbacks whose work the player does on the program's thread. */
+static const CURLoption build_played[] = {
+        CURLOPT_WRITEFUNCTION,    CURLOPT_HEADERFUNCTION, CURLOPT_READFUNCTION,
+        CURLOPT_SEEKFUNCTION,     CURLOPT_IOCTLFUNCTION,  CURLOPT_XFERINFOFUNCTION,
+        CURLOPT_PROGRESSFUNCTION, CURLOPT_DEBUGFUNCTION,
+};
+
+static bool build_in(const CURLoption *list, size_t n, CURLoption id)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i] == id)
+			return true;
+	return false;
+}
+#define BUILD_IN(list, id) build_in(list, sizeof(list) / sizeof(list)[0], id)
+
+static bool build_refuses(const struct option *o)
+{
+	switch (o->kind) {
+	case OPTION_UNKNOWN:
+		return true;
+	case OPTION_FUNCTION:
+		return o->v.fn && !BUILD_IN(build_played, o->id);
+	case OPTION_POINTER:
+		return o->v.ptr && (o->id == CURLOPT_MIMEPOST || o->id == CURLOPT_HTTPPOST);
+	case OPTION_LONG: /* HSTS would turn http into https before the write leaves */
+		return o->v.num && (o->id == CURLOPT_CONNECT_ONLY || o->id == CURLOPT_HSTS_CTRL);
+	case OPTION_STRING:
+		return o->v.text && o->id == CURLOPT_HSTS;
+	default:
+		return false;
+	}
+}
+
+static const char *build_name(CURLoption id)
+{
+	const char *name = option_name_of(id);
+
+	return name ? name : "unknown option";
+}
+
+const char *courier_refuses(const struct options *options)
+{
+	if (options->failed)
+		return "out of memory";
+	for (size_t i = 0; i < options->count; i++) {
+		const struct option *o = &options->list[i];
+
+		/* a body of the past: the method that was set later decides */
+		if ((o->id == CURLOPT_MIMEPOST && options->kind != HTTP_MIME) ||
+		    (o->id == CURLOPT_HTTPPOST && options->kind != HTTP_FORM))
+			continue;
+		if (build_refuses(o))
+			return build_name(o->id);
+	}
+	if (options->upload || options->kind == HTTP_PUT)
+		return "UPLOAD";
+	if (options->kind == HTTP_MIME)
+		return "MIMEPOST";
+	return options->kind == HTTP_FORM ? "HTTPPOST" : NULL;
+}
+
+static bool build_header_named(const char *line, const char *name)
+{
+	size_t n = name ? strlen(name) : 0;
+
+	return n && strncasecmp(line, name, n) == 0 && (line[n] == ':' || line[n] == ';');
+}
+
+/* A copy of `from` without the lines of header `without`. 0, or -1 out of memory. */
+static int build_copy_list(const struct flavour *fl, const struct curl_slist *from,
+                           const char *without, struct curl_slist **out)
+{
+	for (; from; from = from->next) {
+		struct curl_slist *more;
+
+		if (build_header_named(from->data, without))
+			continue;
+		more = CURL_FN(fl, slist_append)(*out, from->data);
+		if (!more)
+			return -1;
+		*out = more;
+	}
+	return 0;
+}
+
+static int build_keep_list(struct attempt *a, struct curl_slist *list)
+{
+	struct curl_slist **more = realloc(a->lists, (a->list_count + 1) * sizeof *more);
+
+	if (!more) {
+		CURL_FN(a->courier->fl, slist_free_all)(list);
+		return -1;
+	}
+	a->lists = more;
+	a->lists[a->list_count++] = list;
+	return 0;
+}
+
+static int build_list(struct attempt *a, const struct option *o)
+{
+	struct curl_slist *copy = NULL;
+	int failed = build_copy_list(a->courier->fl, o->v.ptr, NULL, &copy);
+
+	if (build_keep_list(a, copy) || failed)
+		return COURIER_NOMEM;
+	return CURL_FN(a->courier->fl, easy_setopt)(a->easy, o->id, copy) ? COURIER_CANNOT
+	                                                                  : COURIER_OK;
+}
+
+static int build_code(CURLcode code)
+{
+	if (code == CURLE_OUT_OF_MEMORY)
+		return COURIER_NOMEM;
+	return code ? COURIER_CANNOT : COURIER_OK;
+}
+
+static int build_blob(struct attempt *a, const struct option *o)
+{
+	struct curl_blob blob = {o->v.ptr, o->size, CURL_BLOB_COPY};
+
+	return build_code(
+	        CURL_FN(a->courier->fl, easy_setopt)(a->easy, o->id, o->v.ptr ? &blob : NULL));
+}
+
+static int build_option(struct attempt *a, const struct option *o)
+{
+	__typeof__(&curl_easy_setopt) set = CURL_FN(a->courier->fl, easy_setopt);
+
+	switch (o->kind) {
+	case OPTION_LONG:
+		return build_code(set(a->easy, o->id, o->v.num));
+	case OPTION_OFF_T:
+		return build_code(set(a->easy, o->id, o->v.off));
+	case OPTION_STRING:
+		return build_code(set(a->easy, o->id, o->v.text));
+	case OPTION_BLOB:
+		return build_blob(a, o);
+	case OPTION_SLIST:
+		return o->v.ptr ? build_list(a, o) : COURIER_OK;
+	case OPTION_UNKNOWN:
+		return COURIER_CANNOT;
+	default:
+		return COURIER_OK; /* callbacks and data pointers: never replayed */
+	}
+}
+
+static int build_options(struct attempt *a, const struct courier_plan *plan)
+{
+	int rc = COURIER_OK;
+
+	for (size_t i = 0; i < plan->options->count && !rc; i++)
+		if (!BUILD_IN(build_left_out, plan->options->list[i].id))
+			rc = build_option(a, &plan->options->list[i]);
+	for (size_t i = 0; i < plan->extra_count && !rc; i++)
+		rc = build_option(a, &plan->extra[i]);
+	return rc;
+}
+
+/* CURLU wins over URL, and is the program's to change while we send: its text is taken now. */
+static int build_url(struct attempt *a, const struct options *options)
+{
+	CURLU *u = options_pointer(options, CURLOPT_CURLU);
+	const char *text = options_text(options, CURLOPT_URL);
+	char *whole = NULL;
+
+	if (u && (!CURL_HAS(a->courier->fl, url_get) ||
+	          CURL_FN(a->courier->fl, url_get)(u, CURLUPART_URL, &whole, 0)))
+		return COURIER_CANNOT;
+	a->url = u ? strdup(whole) : text ? strdup(text) : NULL;
+	if (whole)
+		CURL_FN(a->courier->fl, free)(whole);
+	if (!a->url)
+		return u || text ? COURIER_NOMEM : COURIER_CANNOT;
+	a->first.port = options_long(options, CURLOPT_PORT, 0);
+	return build_code(CURL_FN(a->courier->fl, easy_setopt)(a->easy, CURLOPT_URL, a->url));
+}
+
+/* Two lists: as the program wants it plus the key, and one without it for other authorities. */
+static int build_headers(struct attempt *a, const struct courier_plan *plan)
+{
+	const struct flavour *fl = a->courier->fl;
+	const struct curl_slist *own = options_pointer(plan->options, CURLOPT_HTTPHEADER);
+	struct curl_slist *more;
+
+	if (build_copy_list(fl, own, plan->add_header ? plan->strip_header : NULL, &a->headers))
+		return COURIER_NOMEM;
+	if (plan->add_header) {
+		more = CURL_FN(fl, slist_append)(a->headers, plan->add_header);
+		if (!more)
+			return COURIER_NOMEM;
+		a->headers = more;
+	}
+	if (build_copy_list(fl, own, plan->strip_header, &a->bare))
+		return COURIER_NOMEM;
+	return build_code(CURL_FN(fl, easy_setopt)(a->easy, CURLOPT_HTTPHEADER, a->headers));
+}
+
+static int build_body(struct attempt *a, const struct courier_plan *plan)
+{
+	__typeof__(&curl_easy_setopt) set = CURL_FN(a->courier->fl, easy_setopt);
+	size_t n = plan->body_kind == BODY_BYTES ? plan->body.n : 0;
+
+	a->body = malloc(n + 1);
+	if (!a->body)
+		return COURIER_NOMEM;
+	if (n)
+		memcpy(a->body, plan->body.p, n);
+	a->body[n] = '\0';
+	if (set(a->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)n))
+		return COURIER_CANNOT;
+	return build_code(set(a->easy, CURLOPT_POSTFIELDS, a->body));
+}
+
+/* The order matters: POST and HTTPGET switch NOBODY off, POSTFIELDS does not, so that a program's
+ * NOBODY followed by POSTFIELDS sends its body and reads no answer body. */
+static int build_method(struct attempt *a, const struct courier_plan *plan)
+{
+	__typeof__(&curl_easy_setopt) set = CURL_FN(a->courier->fl, easy_setopt);
+	const struct options *o = plan->options;
+	CURLcode code;
+
+	if (o->no_body)
+		code = set(a->easy, CURLOPT_NOBODY, 1L);
+	else
+		code = set(a->easy, o->kind == HTTP_POST ? CURLOPT_POST : CURLOPT_HTTPGET, 1L);
+	if (code)
+		return build_code(code);
+	if (o->kind == HTTP_POST)
+		return build_body(a, plan);
+	return plan->body_kind == BODY_NONE ? COURIER_OK : COURIER_CANNOT;
+}
+
+static bool build_has_cookies(const struct courier_plan *plan)
+{
+	return plan->cookies || options_text(plan->options, CURLOPT_COOKIEFILE) ||
+	       options_text(plan->options, CURLOPT_COOKIEJAR) ||
+	       options_get(plan->options, CURLOPT_COOKIELIST);
+}
+
+static int build_cookies(struct attempt *a, const struct courier_plan *plan)
+{
+	__typeof__(&curl_easy_setopt) set = CURL_FN(a->courier->fl, easy_setopt);
+
+	a->cookie_engine = build_has_cookies(plan);
+	if (!a->cookie_engine)
+		return COURIER_OK;
+	if (set(a->easy, CURLOPT_COOKIEFILE, ""))
+		return COURIER_CANNOT;
+	for (const struct curl_slist *line = plan->cookies; line; line = line->next)
+		(void)set(a->easy, CURLOPT_COOKIELIST, line->data); /* one line may have expired */
+	return COURIER_OK;
+}
+
+/* libcurl gives up connecting after 300 s by itself; a program that asked for more gets it. */
+static long build_connect_ms(const struct options *o)
+{
+	long s = options_long(o, CURLOPT_CONNECTTIMEOUT, 0);
+	long ms = options_long(o, CURLOPT_CONNECTTIMEOUT_MS, 0);
+
+	ms = ms > s * 1000 ? ms : s * 1000;
+	return ms > 300000 ? ms : 0;
+}
+
+static int build_own(struct attempt *a, const struct courier_plan *plan)
+{
+	__typeof__(&curl_easy_setopt) set = CURL_FN(a->courier->fl, easy_setopt);
+	bool progress = !options_long(plan->options, CURLOPT_NOPROGRESS, 1) ||
+	                options_long(plan->options, CURLOPT_LOW_SPEED_LIMIT, 0);
+
+	a->verbose = options_long(plan->options, CURLOPT_VERBOSE, 0) != 0;
+	if (progress && set(a->easy, CURLOPT_NOPROGRESS, 0L))
+		return COURIER_CANNOT;
+	if (set(a->easy, CURLOPT_CONNECTTIMEOUT_MS, build_connect_ms(plan->options)))
+		return COURIER_CANNOT;
+	if (plan->no_stale_reuse && set(a->easy, CURLOPT_MAXAGE_CONN, 2L) &&
+	    set(a->easy, CURLOPT_FRESH_CONNECT, 1L))
+		return COURIER_CANNOT;
+	return gate_install(a);
+}
+
+int build_handle(struct attempt *a, const struct courier_plan *plan)
+{
+	int rc = COURIER_CANNOT;
+
+	if (courier_refuses(plan->options))
+		return rc;
+	a->easy = courier_take_easy(a->courier);
+	if (!a->easy)
+		return COURIER_NOMEM;
+	rc = build_options(a, plan);
+	rc = rc ? rc : build_url(a, plan->options);
+	rc = rc ? rc : build_headers(a, plan);
+	rc = rc ? rc : build_method(a, plan);
+	rc = rc ? rc : build_cookies(a, plan);
+	return rc ? rc : build_own(a, plan);
+}
+
+/* Everything but the easy handle, which whoever drives has taken back. */
+void build_free(struct attempt *a)
+{
+	__typeof__(&curl_slist_free_all) drop = CURL_FN(a->courier->fl, slist_free_all);
+
+	for (size_t i = 0; i < a->list_count; i++)
+		drop(a->lists[i]);
+	free(a->lists);
+	drop(a->headers);
+	drop(a->bare);
+	drop(a->cookies);
+	free(a->body);
+	free(a->url);
+	free(a->first_url);
+}

@@ -1,0 +1,710 @@
+/* Driving: whoever waits for a tape does the work of all attempts of its courier.
+ *
+ * One thread at a time holds the leadership. It takes a turn (new and cancelled attempts,
+ * curl_multi_perform, finished transfers), sleeps in curl_multi_poll when there is nothing to do,
+ * and leaves as soon as there is news for its own attempt. The others sleep on a condition until a
+ * turn is over or the leadership is free. Queueing from another thread wakes the leader up.
+ *
+ * Snapshots of getinfo cost more than anything else here, so they are not taken at every step: one
+ * at the end; one after a turn that brought the end of a header block but not of the transfer,
+ * since a program may ask for the status in its callbacks; and one where a turn changed something
+ * and the last snapshot is 50 ms old, or nothing happened for a millisecond after it. A short
+ * exchange pays for the last one alone.
+ *
+ * SIGPIPE is blocked while driving, and one that arose meanwhile is consumed: libcurl with NOSIGNAL
+ * does not ignore it. A program that leaves our poll by siglongjmp finds its leadership again. */
+#include "courier/inside.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { OLD_POLL_MS = 50, IDLE_POLL_MS = 1000, CAPTURE_US = 50000, POOL_CONNECTIONS = 32 };
+
+/* The version of news this thread has seen, so that nothing is slept through between two waits. */
+static __thread struct {
+	uint64_t id;
+	unsigned news;
+} drive_seen;
+
+int64_t courier_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+/* --- the courier of a flavour --- */
+
+pthread_mutex_t courier_table_lock = PTHREAD_MUTEX_INITIALIZER;
+struct courier *courier_table;
+
+static int drive_condition(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+	int rc;
+
+	if (pthread_condattr_init(&attr))
+		return -1;
+	rc = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) || pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+	return rc ? -1 : 0;
+}
+
+static struct courier *drive_new(const struct flavour *fl)
+{
+	struct courier *c = calloc(1, sizeof *c);
+
+	if (!c)
+		return NULL;
+	c->fl = fl;
+	/* a reference of our own, never given back: the program's global_cleanup may come early */
+	if (CURL_HAS(fl, global_init) && CURL_FN(fl, global_init)(CURL_GLOBAL_DEFAULT))
+		goto fail;
+	c->multi = CURL_FN(fl, multi_init)();
+	if (!c->multi || pthread_mutex_init(&c->lock, NULL) || drive_condition(&c->changed))
+		goto fail;
+	CURL_FN(fl, multi_setopt)(c->multi, CURLMOPT_MAXCONNECTS, (long)POOL_CONNECTIONS);
+	c->share = CURL_HAS(fl, share_init) ? CURL_FN(fl, share_init)() : NULL;
+	if (c->share)
+		CURL_FN(fl, share_setopt)(c->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
+	return c;
+fail:
+	if (c->multi)
+		CURL_FN(fl, multi_cleanup)(c->multi);
+	free(c);
+	return NULL;
+}
+
+struct courier *courier_of(const struct flavour *fl)
+{
+	struct courier *c;
+
+	pthread_mutex_lock(&courier_table_lock);
+	for (c = courier_table; c && c->fl != fl; c = c->next)
+		;
+	if (!c) {
+		c = drive_new(fl);
+		if (c) {
+			c->next = courier_table;
+			courier_table = c;
+		}
+	}
+	pthread_mutex_unlock(&courier_table_lock);
+	return c;
+}
+
+CURL *courier_take_easy(struct courier *c)
+{
+	CURL *easy = NULL;
+
+	pthread_mutex_lock(&c->lock);
+	if (c->pooled)
+		easy = c->pool[--c->pooled];
+	pthread_mutex_unlock(&c->lock);
+	return easy ? easy : CURL_FN(c->fl, easy_init)();
+}
+
+/* A handle whose cookie engine was on is not used again: reset does not switch the engine off. */
+void courier_give_easy(struct courier *c, CURL *easy, bool clean)
+{
+	if (!easy)
+		return;
+	CURL_FN(c->fl, easy_reset)(easy);
+	pthread_mutex_lock(&c->lock);
+	bool kept = clean && c->pooled < COURIER_POOL;
+	if (kept)
+		c->pool[c->pooled++] = easy;
+	pthread_mutex_unlock(&c->lock);
+	if (!kept)
+		CURL_FN(c->fl, easy_cleanup)(easy);
+}
+
+void courier_wake(struct courier *c)
+{
+	if (CURL_HAS(c->fl, multi_wakeup) && CURL_HAS(c->fl, multi_poll))
+		CURL_FN(c->fl, multi_wakeup)(c->multi);
+}
+
+/* --- the end of an attempt --- */
+
+void attempt_tell(struct attempt *a, unsigned phase)
+{
+	/* relaxed: `news`, added below, is what publishes it */
+	atomic_fetch_or_explicit(&a->phase, phase, memory_order_relaxed);
+	/* release: the tape, the phase and the counters that this news is about */
+	atomic_fetch_add_explicit(&a->news, 1, memory_order_release);
+}
+
+static void drive_capture(struct attempt *a)
+{
+	struct info *info = info_new();
+
+	if (!info)
+		return;
+	info_capture(info, a->courier->fl, a->easy);
+	tape_info(a->tape, info);
+	a->stale = a->stale_head = false;
+	a->captured_us = courier_now();
+}
+
+/* Without PREREQ only these prove that no byte of the request left. */
+static bool drive_never_sent(struct attempt *a, CURLcode code)
+{
+	double sent = 1;
+
+	if (!(atomic_load_explicit(&a->phase, memory_order_relaxed) & GATED))
+		return true;
+	if (!a->old_gate)
+		return false;
+	if (code != CURLE_COULDNT_RESOLVE_PROXY && code != CURLE_COULDNT_RESOLVE_HOST &&
+	    code != CURLE_COULDNT_CONNECT && code != CURLE_SSL_CONNECT_ERROR &&
+	    code != CURLE_PEER_FAILED_VERIFICATION)
+		return false;
+	CURL_FN(a->courier->fl, easy_getinfo)(a->easy, CURLINFO_PRETRANSFER_TIME, &sent);
+	return sent <= 0;
+}
+
+static void drive_unlist(struct courier *c, struct attempt *a)
+{
+	if (a->prev)
+		a->prev->next = a->next;
+	else
+		c->all = a->next;
+	if (a->next)
+		a->next->prev = a->prev;
+	a->next = a->prev = NULL;
+}
+
+/* By the driver, without the lock. `added`: it is on the CURLM. */
+static void drive_end(struct courier *c, struct attempt *a, CURLcode code, bool added)
+{
+	struct tape_end end = {.ended = true, .code = code, .complete = code == CURLE_OK};
+	CURL *easy = a->easy;
+
+	if (added)
+		CURL_FN(c->fl, multi_remove_handle)(c->multi, easy);
+	drive_capture(a);
+	end.stopped = drive_never_sent(a, code);
+	end.status = a->status;
+	memcpy(end.text, a->error, sizeof end.text);
+	end.text[sizeof end.text - 1] = '\0';
+	if (a->cookie_engine)
+		CURL_FN(c->fl, easy_getinfo)(easy, CURLINFO_COOKIELIST, &a->cookies);
+	a->easy = NULL;
+	if (c->share)
+		CURL_FN(c->fl, easy_setopt)(easy, CURLOPT_SHARE, NULL);
+	courier_give_easy(c, easy, !a->cookie_engine);
+	a->calls.ended(a->ctx, a->tape, &end);
+	tape_finish(a->tape, &end);
+	a->calls.release(a->ctx);
+	pthread_mutex_lock(&c->lock);
+	a->state = ATTEMPT_ENDED;
+	drive_unlist(c, a);
+	attempt_tell(a, 0);
+	pthread_mutex_unlock(&c->lock);
+	attempt_unref(a);
+}
+
+/* --- one turn --- */
+
+static void drive_due(struct courier *c, int64_t when)
+{
+	if (when < c->due_us)
+		c->due_us = when;
+}
+
+static unsigned drive_exit_work(struct courier *c, struct attempt *a, int64_t now)
+{
+	int64_t end = c->exit_us + a->exit_wait_us;
+
+	if (!c->exit_us || a->abandoned)
+		return 0;
+	/* what has not left yet does not outlive the program */
+	if (!(atomic_load_explicit(&a->phase, memory_order_relaxed) & GATED)) {
+		a->cancel_code = CURLE_ABORTED_BY_CALLBACK;
+		return WORK_CANCEL;
+	}
+	if (now < end) {
+		drive_due(c, end);
+		return 0;
+	}
+	a->abandoned = true;
+	return WORK_ABANDON;
+}
+
+static bool drive_lingered(struct courier *c, struct attempt *a, int64_t now)
+{
+	int64_t end = a->idle_us + a->linger_us;
+
+	if (!a->orphan || a->waiting || c->exit_us)
+		return false;
+	if (now < end) {
+		drive_due(c, end);
+		return false;
+	}
+	a->cancel_code = CURLE_OPERATION_TIMEDOUT;
+	return true;
+}
+
+static unsigned drive_work_of(struct courier *c, struct attempt *a, int64_t now)
+{
+	unsigned work = drive_exit_work(c, a, now);
+
+	if (a->cancel || drive_lingered(c, a, now))
+		work |= WORK_CANCEL;
+	else if (a->state == ATTEMPT_QUEUED)
+		work |= WORK_ADD;
+	if (a->renew_us <= now)
+		work |= WORK_RENEW;
+	drive_due(c, a->renew_us <= now ? now + RENEW_US : a->renew_us);
+	/* relaxed: the driver's own note to itself */
+	if (atomic_load_explicit(&a->paused, memory_order_relaxed))
+		work |= WORK_UNPAUSE;
+	return work;
+}
+
+/* With the lock held: what is to be done, as a chain that the driver walks without it. */
+static struct attempt *drive_collect(struct courier *c)
+{
+	struct attempt *todo = NULL;
+	int64_t now = courier_now();
+
+	c->asked = false;
+	c->due_us = NEVER_US;
+	for (struct attempt *a = c->all; a; a = a->next) {
+		a->work = drive_work_of(c, a, now);
+		if (!a->work)
+			continue;
+		a->todo = todo;
+		todo = a;
+	}
+	return todo;
+}
+
+static void drive_add(struct courier *c, struct attempt *a)
+{
+	if (gate_before_add(a)) {
+		drive_end(c, a, CURLE_ABORTED_BY_CALLBACK, false);
+		return;
+	}
+	if (c->share)
+		CURL_FN(c->fl, easy_setopt)(a->easy, CURLOPT_SHARE, c->share);
+	CURL_FN(c->fl, easy_setopt)(a->easy, CURLOPT_PRIVATE, a);
+	if (CURL_FN(c->fl, multi_add_handle)(c->multi, a->easy)) {
+		drive_end(c, a, CURLE_FAILED_INIT, false);
+		return;
+	}
+	pthread_mutex_lock(&c->lock);
+	a->state = ATTEMPT_FLYING;
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void drive_act(struct courier *c, struct attempt *a)
+{
+	unsigned work = a->work;
+
+	if (work & WORK_ABANDON)
+		a->calls.abandon(a->ctx);
+	if (work & WORK_CANCEL) {
+		drive_end(c, a, a->cancel_code, a->state == ATTEMPT_FLYING);
+		return;
+	}
+	if (work & WORK_RENEW) {
+		a->renew_us = courier_now() + RENEW_US;
+		a->calls.renew(a->ctx);
+	}
+	if ((work & WORK_UNPAUSE) && !tape_full(a->tape)) {
+		atomic_store_explicit(&a->paused, false, memory_order_relaxed);
+		CURL_FN(c->fl, easy_pause)(a->easy, CURLPAUSE_CONT);
+	}
+	if (work & WORK_ADD)
+		drive_add(c, a);
+}
+
+static void drive_reap(struct courier *c)
+{
+	struct CURLMsg *m;
+	int left;
+
+	while ((m = CURL_FN(c->fl, multi_info_read)(c->multi, &left))) {
+		struct attempt *a = NULL;
+		CURLcode code = m->data.result;
+
+		if (m->msg != CURLMSG_DONE)
+			continue;
+		CURL_FN(c->fl, easy_getinfo)(m->easy_handle, CURLINFO_PRIVATE, (char **)&a);
+		drive_end(c, a, code, true);
+	}
+}
+
+/* Snapshots after a turn. Only the driver changes the list of flying attempts, so it may walk it
+ * up to what others append; the lock covers those. `quiet`: nothing came for a while. */
+static void drive_snapshots(struct courier *c, bool quiet)
+{
+	struct attempt *todo = NULL;
+	int64_t now = 0;
+
+	pthread_mutex_lock(&c->lock);
+	for (struct attempt *a = c->all; a; a = a->next) {
+		if (!a->stale || a->state != ATTEMPT_FLYING)
+			continue;
+		now = now ? now : courier_now();
+		if (!quiet && !a->stale_head && now - a->captured_us < CAPTURE_US)
+			continue;
+		a->todo = todo;
+		todo = a;
+	}
+	pthread_mutex_unlock(&c->lock);
+	for (; todo; todo = todo->todo)
+		drive_capture(todo);
+}
+
+static void drive_turn(struct courier *c)
+{
+	int running;
+	struct attempt *next, *todo;
+
+	todo = drive_collect(c);
+	pthread_mutex_unlock(&c->lock);
+	for (; todo; todo = next) {
+		next = todo->todo;
+		drive_act(c, todo);
+	}
+	CURL_FN(c->fl, multi_perform)(c->multi, &running);
+	drive_reap(c);
+	drive_snapshots(c, false);
+	pthread_mutex_lock(&c->lock);
+	if (c->sleeping)
+		pthread_cond_broadcast(&c->changed);
+}
+
+/* --- leading and following --- */
+
+static bool drive_any_stale(const struct courier *c)
+{
+	for (const struct attempt *a = c->all; a; a = a->next)
+		if (a->stale && a->state == ATTEMPT_FLYING)
+			return true;
+	return false;
+}
+
+static int drive_poll_ms(struct courier *c, int64_t until)
+{
+	int64_t end = until < c->due_us ? until : c->due_us;
+	int64_t left = end == NEVER_US ? IDLE_POLL_MS : (end - courier_now() + 999) / 1000;
+
+	if (left > IDLE_POLL_MS)
+		left = IDLE_POLL_MS;
+	return left < 0 ? 0 : (int)left;
+}
+
+static int drive_sleep(struct courier *c, int ms)
+{
+	int ready = 0;
+
+	if (CURL_HAS(c->fl, multi_poll))
+		CURL_FN(c->fl, multi_poll)(c->multi, NULL, 0, ms, &ready);
+	else
+		CURL_FN(c->fl, multi_wait)
+		(c->multi, NULL, 0, ms < OLD_POLL_MS ? ms : OLD_POLL_MS, &ready);
+	return ready;
+}
+
+/* Without the lock. While something is newer than its snapshot, a first short sleep tells whether
+ * the answer is there at once, and the snapshot is not needed. */
+static void drive_poll(struct courier *c, int ms, bool stale)
+{
+	if (stale && ms > 1) {
+		if (drive_sleep(c, 1))
+			return;
+		drive_snapshots(c, true);
+	}
+	drive_sleep(c, ms);
+}
+
+struct drive_pipe {
+	sigset_t old;
+	bool pending, blocked;
+};
+
+static void drive_block_pipe(struct drive_pipe *p)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	p->pending = !sigpending(&set) && sigismember(&set, SIGPIPE) == 1;
+	sigemptyset(&set);
+	sigaddset(&set, SIGPIPE);
+	p->blocked = pthread_sigmask(SIG_BLOCK, &set, &p->old) == 0;
+}
+
+static void drive_restore_pipe(struct drive_pipe *p)
+{
+	static const struct timespec now;
+	sigset_t set;
+
+	if (!p->blocked)
+		return;
+	sigemptyset(&set);
+	if (!p->pending && !sigpending(&set) && sigismember(&set, SIGPIPE) == 1) {
+		sigemptyset(&set);
+		sigaddset(&set, SIGPIPE);
+		while (sigtimedwait(&set, NULL, &now) < 0 && errno == EINTR)
+			;
+	}
+	pthread_sigmask(SIG_SETMASK, &p->old, NULL);
+}
+
+static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t until)
+{
+	struct drive_pipe pipe;
+
+	c->driven = true;
+	c->driver = pthread_self();
+	drive_block_pipe(&pipe);
+	for (;;) {
+		drive_turn(c);
+		if (c->closed || done(c, arg) || courier_now() >= until)
+			break;
+		if (c->asked)
+			continue;
+		int ms = drive_poll_ms(c, until);
+		bool stale = drive_any_stale(c);
+		c->polling = true;
+		pthread_mutex_unlock(&c->lock);
+		drive_poll(c, ms, stale);
+		pthread_mutex_lock(&c->lock);
+		c->polling = false;
+		if (c->closed)
+			break;
+	}
+	/* what was asked for after the turn is left to the next driver, who is woken here */
+	c->driven = c->closed;
+	if (c->sleeping)
+		pthread_cond_broadcast(&c->changed);
+	drive_restore_pipe(&pipe);
+}
+
+static void drive_follow(struct courier *c, int64_t until)
+{
+	struct timespec ts;
+	int64_t latest = courier_now() + 1000000;
+
+	if (until > latest)
+		until = latest; /* a driver that vanished is looked for now and then */
+	ts.tv_sec = (time_t)(until / 1000000);
+	ts.tv_nsec = (long)(until % 1000000) * 1000;
+	c->sleeping++;
+	pthread_cond_timedwait(&c->changed, &c->lock, &ts);
+	c->sleeping--;
+}
+
+void courier_drive(struct courier *c, courier_done *done, void *arg, int64_t until)
+{
+	for (bool first = true; !c->closed && !done(c, arg); first = false) {
+		/* we led, and a signal handler of the program jumped out of our poll */
+		if (c->driven && c->polling && pthread_equal(c->driver, pthread_self()))
+			c->driven = c->polling = false;
+		if ((!first || c->driven) && courier_now() >= until)
+			return;
+		if (c->driven)
+			drive_follow(c, until);
+		else
+			drive_lead(c, done, arg, until);
+	}
+}
+
+/* --- attempts --- */
+
+static void attempt_free(struct attempt *a)
+{
+	tape_unref(a->tape);
+	build_free(a);
+	free(a);
+}
+
+struct attempt *attempt_ref(struct attempt *a)
+{
+	/* relaxed: whoever passes the pointer on holds a reference already */
+	atomic_fetch_add_explicit(&a->refs, 1, memory_order_relaxed);
+	return a;
+}
+
+void attempt_unref(struct attempt *a)
+{
+	/* acq_rel: every use by others happens before the memory is freed */
+	if (a && atomic_fetch_sub_explicit(&a->refs, 1, memory_order_acq_rel) == 1)
+		attempt_free(a);
+}
+
+static struct attempt *attempt_new(const struct courier_plan *plan, struct courier *c)
+{
+	static atomic_ullong last_id;
+	struct attempt *a = calloc(1, sizeof *a);
+
+	if (!a)
+		return NULL;
+	a->tape = tape_new(plan->keep);
+	if (!a->tape) {
+		free(a);
+		return NULL;
+	}
+	atomic_init(&a->refs, 1);
+	/* relaxed: only has to be another number each time */
+	a->id = 1 + atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed);
+	a->courier = c;
+	a->calls = plan->calls;
+	a->ctx = plan->ctx;
+	a->linger_us = plan->linger_us;
+	a->exit_wait_us = plan->exit_wait_us;
+	a->cancel_code = CURLE_ABORTED_BY_CALLBACK;
+	a->idle_us = courier_now();
+	a->renew_us = a->idle_us + RENEW_US;
+	a->captured_us = a->idle_us;
+	return a;
+}
+
+int attempt_start(const struct courier_plan *plan, struct attempt **out)
+{
+	struct courier *c = courier_of(plan->flavour);
+	struct attempt *a = c ? attempt_new(plan, c) : NULL;
+	int rc;
+
+	if (!a)
+		return COURIER_NOMEM;
+	rc = build_handle(a, plan);
+	if (rc) {
+		courier_give_easy(c, a->easy, false);
+		attempt_free(a);
+		return rc;
+	}
+	attempt_ref(a); /* the courier's, until it has ended */
+	pthread_mutex_lock(&c->lock);
+	if (c->closed) { /* a destructor of the program writes after our exit is through */
+		pthread_mutex_unlock(&c->lock);
+		courier_give_easy(c, a->easy, false);
+		attempt_unref(a);
+		attempt_unref(a);
+		return COURIER_CANNOT;
+	}
+	a->next = c->all;
+	if (c->all)
+		c->all->prev = a;
+	c->all = a;
+	c->asked = true;
+	if (c->driven)
+		courier_wake(c);
+	pthread_mutex_unlock(&c->lock);
+	*out = a;
+	return COURIER_OK;
+}
+
+struct tape *attempt_tape(struct attempt *a)
+{
+	return a->tape;
+}
+
+struct drive_waiter {
+	struct attempt *attempt;
+	unsigned seen;
+};
+
+static bool drive_has_news(struct courier *c, void *arg)
+{
+	struct drive_waiter *w = arg;
+
+	(void)c;
+	/* acquire: what the news is about is visible to whoever counts it */
+	return w->attempt->state == ATTEMPT_ENDED ||
+	       atomic_load_explicit(&w->attempt->news, memory_order_acquire) != w->seen;
+}
+
+void attempt_wait(struct attempt *a, int64_t until_us)
+{
+	struct courier *c = a->courier;
+	struct drive_waiter w = {a, drive_seen.id == a->id ? drive_seen.news : 0};
+
+	pthread_mutex_lock(&c->lock);
+	a->waiting++;
+	/* relaxed: a hint; the driver looks again at its next turn anyway */
+	if (c->driven && atomic_load_explicit(&a->paused, memory_order_relaxed) &&
+	    !tape_full(a->tape))
+		courier_wake(c);
+	courier_drive(c, drive_has_news, &w, until_us);
+	a->waiting--;
+	a->idle_us = courier_now();
+	drive_seen.id = a->id;
+	drive_seen.news = atomic_load_explicit(&a->news, memory_order_acquire);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void attempt_phase(struct attempt *a, struct attempt_phase *out)
+{
+	struct tape_end end;
+	unsigned phase = atomic_load_explicit(&a->phase, memory_order_acquire);
+
+	tape_ended(a->tape, &end);
+	out->resolved = phase & RESOLVED;
+	out->connected = phase & CONNECTED;
+	out->gated = phase & GATED;
+	out->ended = end.ended;
+	/* relaxed: a number for progress callbacks */
+	out->uploaded = atomic_load_explicit(&a->uploaded, memory_order_relaxed);
+}
+
+static bool drive_has_ended(struct courier *c, void *arg)
+{
+	(void)c;
+	return ((struct attempt *)arg)->state == ATTEMPT_ENDED;
+}
+
+void attempt_cancel(struct attempt *a)
+{
+	struct courier *c = a->courier;
+
+	pthread_mutex_lock(&c->lock);
+	if (a->state != ATTEMPT_ENDED) {
+		a->cancel = true;
+		c->asked = true;
+		if (c->driven)
+			courier_wake(c);
+		courier_drive(c, drive_has_ended, a, courier_now() + 1000000);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+void attempt_orphan(struct attempt *a)
+{
+	struct courier *c = a->courier;
+
+	pthread_mutex_lock(&c->lock);
+	if (a->state != ATTEMPT_ENDED && !a->orphan) {
+		a->orphan = true;
+		a->idle_us = courier_now();
+		c->asked = true;
+		if (c->driven)
+			courier_wake(c);
+		life_background(c);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+struct curl_slist *attempt_cookies(struct attempt *a)
+{
+	struct courier *c = a->courier;
+	struct curl_slist *copy = NULL;
+
+	pthread_mutex_lock(&c->lock);
+	if (a->state == ATTEMPT_ENDED)
+		for (const struct curl_slist *s = a->cookies; s; s = s->next) {
+			struct curl_slist *more = CURL_FN(c->fl, slist_append)(copy, s->data);
+
+			copy = more ? more : copy;
+		}
+	pthread_mutex_unlock(&c->lock);
+	return copy;
+}

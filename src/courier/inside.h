@@ -1,0 +1,126 @@
+/* What the files of this room share: the courier, its attempts, and who may touch what.
+ *
+ * `lock` guards the list, the counters and the leadership. A field marked "driver" is touched only
+ * by the thread that holds the leadership (`driven`), without the lock; taking and leaving the
+ * leadership under the lock passes those fields on. */
+#ifndef SENDONCE_COURIER_INSIDE_H
+#define SENDONCE_COURIER_INSIDE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "courier/courier.h"
+
+enum { COURIER_POOL = 4, RENEW_US = 5000000, RESOLVED = 1, CONNECTED = 2, GATED = 4 };
+#define NEVER_US INT64_MAX
+
+enum attempt_state { ATTEMPT_QUEUED, ATTEMPT_FLYING, ATTEMPT_ENDED };
+enum { WORK_ADD = 1, WORK_CANCEL = 2, WORK_UNPAUSE = 4, WORK_RENEW = 8, WORK_ABANDON = 16 };
+
+struct authority {
+	char scheme[16];
+	char host[256];
+	long port;
+};
+
+struct attempt {
+	atomic_uint refs;
+	uint64_t id; /* never given twice, unlike the address */
+	struct courier *courier;
+	struct tape *tape;
+	CURL *easy;
+
+	/* made by build.c, constant afterwards */
+	struct attempt_calls calls;
+	void *ctx;
+	char *body, *url;
+	struct curl_slist **lists; /* our copies of every list option */
+	size_t list_count;
+	struct curl_slist *headers, *bare; /* with and without the key header */
+	bool cookie_engine, old_gate, verbose;
+	int64_t linger_us, exit_wait_us;
+	char error[CURL_ERROR_SIZE];
+
+	/* read by everybody. `news` is released after the tape or phase it tells of. */
+	atomic_uint news, phase;
+	atomic_llong uploaded;
+	atomic_bool paused;
+
+	/* lock */
+	struct attempt *next, *prev;
+	enum attempt_state state;
+	bool cancel, orphan, abandoned;
+	unsigned waiting;
+	int64_t idle_us;
+	CURLcode cancel_code;
+
+	/* driver */
+	struct attempt *todo;
+	unsigned work;
+	int64_t renew_us, captured_us;
+	bool stale, stale_head; /* the snapshot on the tape is older than what has come */
+	unsigned passes;
+	bool opening;    /* a socket was opened since the last pass: header blocks are CONNECT's */
+	bool answered;   /* an answer that makes libcurl ask again came since the last pass */
+	bool in_block;   /* between a status line and its empty line */
+	bool block_done; /* a final header block came since the last pass */
+	long status, block_status;
+	unsigned request;
+	struct authority first;
+	char *first_url;
+	struct curl_slist *cookies; /* lock, once ended */
+};
+
+struct courier {
+	const struct flavour *fl;
+	struct courier *next;
+	CURLM *multi;
+	CURLSH *share; /* TLS sessions; no locks in it: only the driver uses it */
+
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct attempt *all;
+	bool driven, polling, asked, closed;
+	pthread_t driver;
+	unsigned sleeping;
+	bool background; /* the thread for orphans runs */
+	int64_t exit_us; /* when exit began; 0: it has not */
+	int64_t due_us;  /* the next moment something must be done */
+	CURL *pool[COURIER_POOL];
+	unsigned pooled;
+
+	bool locked;  /* by fork's prepare */
+	int *sockets; /* driver; read after fork */
+	size_t socket_count, socket_room;
+};
+
+int64_t courier_now(void); /* CLOCK_MONOTONIC, microseconds */
+
+/* drive.c */
+struct courier *courier_of(const struct flavour *fl);
+typedef bool courier_done(struct courier *c, void *arg);
+/* With the lock held on entry and return. At least one turn when nobody else drives. */
+void courier_drive(struct courier *c, courier_done *done, void *arg, int64_t until_us);
+void courier_wake(struct courier *c);
+CURL *courier_take_easy(struct courier *c);
+void courier_give_easy(struct courier *c, CURL *easy, bool clean);
+void attempt_tell(struct attempt *a, unsigned phase);
+
+/* build.c */
+int build_handle(struct attempt *a, const struct courier_plan *plan);
+void build_free(struct attempt *a);
+
+/* gate.c: the callbacks of the handle */
+int gate_install(struct attempt *a);
+int gate_before_add(struct attempt *a); /* for a libcurl without PREREQ; 0: go on */
+bool gate_url_authority(const char *url, struct authority *out);
+
+/* life.c */
+void life_background(struct courier *c); /* with the lock held */
+extern pthread_mutex_t courier_table_lock;
+extern struct courier *courier_table;
+
+/* tape.c, for fork: the lock may be held by a thread that does not exist here */
+void tape_forked(struct tape *t);
+
+#endif

@@ -1,0 +1,289 @@
+/* The tape: a list of pieces, written by whoever drives the courier and read by any number of
+ * players.
+ *
+ * Pieces are not moved or changed once they are in the list, so only the links need the lock. A
+ * cursor pins the piece it was given last. As long as the body fits `keep`, everything stays, for
+ * late readers and the ledger; above that, pieces which every reader has passed are freed, and
+ * where there is no reader at all body bytes are not even taken. Either way the tape has lost its
+ * beginning then, and says so.
+ *
+ * The bound of 4 MiB follows the fastest reader: one that left by longjmp must not stop the others.
+ * A slow one beside it may therefore hold more. */
+#include "courier/tape.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "courier/inside.h"
+
+enum { TAPE_UNPLAYED = 4 << 20 };
+
+struct node {
+	struct node *next;
+	struct tape_piece piece;
+	size_t bulk_before; /* bytes of body and debug pieces before this one */
+	unsigned pins;
+	char data[];
+};
+
+struct tape {
+	atomic_uint refs;
+	pthread_mutex_t lock;
+	struct node *first, *last;
+	size_t keep, body, bulk, played;
+	unsigned readers, unstarted;
+	bool lost; /* its beginning, or a part of the body, is not here any more */
+	bool in_block;
+	struct buf head; /* the last origin header block */
+	struct info *info;
+	struct tape_end end;
+};
+
+struct tape *tape_new(size_t keep)
+{
+	struct tape *t = calloc(1, sizeof *t);
+
+	if (!t)
+		return NULL;
+	if (pthread_mutex_init(&t->lock, NULL)) {
+		free(t);
+		return NULL;
+	}
+	atomic_init(&t->refs, 1);
+	t->keep = keep;
+	return t;
+}
+
+struct tape *tape_ref(struct tape *t)
+{
+	/* relaxed: whoever passes the pointer on holds a reference already */
+	atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+	return t;
+}
+
+void tape_unref(struct tape *t)
+{
+	/* acq_rel: every use by others happens before the memory is freed */
+	if (!t || atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	while (t->first) {
+		struct node *n = t->first;
+
+		t->first = n->next;
+		free(n);
+	}
+	buf_free(&t->head);
+	info_free(t->info);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+static bool tape_line_is_empty(const struct tape_piece *p)
+{
+	return (p->n == 2 && p->data[0] == '\r' && p->data[1] == '\n') ||
+	       (p->n == 1 && p->data[0] == '\n');
+}
+
+/* Keeps the last block of the origin apart, since its pieces may be gone when it is asked for. A
+ * trailer comes after the empty line and is no part of it. */
+static void tape_note_header(struct tape *t, const struct tape_piece *p)
+{
+	if (p->connect)
+		return;
+	if (p->n >= 5 && memcmp(p->data, "HTTP/", 5) == 0) {
+		buf_reset(&t->head);
+		t->in_block = true;
+	} else if (!t->head.n) {
+		t->in_block = true; /* an HTTP200ALIASES status line */
+	}
+	if (!t->in_block)
+		return;
+	buf_add(&t->head, p->data, p->n);
+	t->in_block = !tape_line_is_empty(p);
+}
+
+/* With nobody to read it, what is above `keep` is not taken. */
+static bool tape_wants(struct tape *t, const struct tape_piece *p)
+{
+	if (p->kind == TAPE_HEADER || t->readers)
+		return true;
+	if (p->kind == TAPE_DEBUG)
+		return t->bulk <= TAPE_UNPLAYED;
+	if (!t->lost && p->n <= t->keep && t->body <= t->keep - p->n)
+		return true;
+	t->lost = true;
+	return false;
+}
+
+int tape_add(struct tape *t, const struct tape_piece *piece)
+{
+	struct node *n = malloc(sizeof *n + piece->n);
+
+	if (!n)
+		return -1;
+	n->next = NULL;
+	n->pins = 0;
+	n->piece = *piece;
+	n->piece.data = n->data;
+	if (piece->n)
+		memcpy(n->data, piece->data, piece->n);
+	pthread_mutex_lock(&t->lock);
+	if (piece->kind == TAPE_HEADER)
+		tape_note_header(t, piece);
+	bool wanted = tape_wants(t, piece);
+	n->bulk_before = t->bulk;
+	if (wanted) {
+		if (t->last)
+			t->last->next = n;
+		else
+			t->first = n;
+		t->last = n;
+		t->bulk += piece->kind == TAPE_HEADER ? 0 : piece->n;
+	}
+	t->body += piece->kind == TAPE_BODY ? piece->n : 0;
+	pthread_mutex_unlock(&t->lock);
+	if (!wanted)
+		free(n);
+	return 0;
+}
+
+void tape_finish(struct tape *t, const struct tape_end *end)
+{
+	pthread_mutex_lock(&t->lock);
+	if (!t->end.ended) {
+		t->end = *end;
+		t->end.ended = true;
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+void tape_info(struct tape *t, struct info *info)
+{
+	pthread_mutex_lock(&t->lock);
+	struct info *old = t->info;
+	t->info = info;
+	pthread_mutex_unlock(&t->lock);
+	info_free(old);
+}
+
+bool tape_full(struct tape *t)
+{
+	pthread_mutex_lock(&t->lock);
+	bool full = t->readers && t->bulk > t->played && t->bulk - t->played > TAPE_UNPLAYED;
+	pthread_mutex_unlock(&t->lock);
+	return full;
+}
+
+bool tape_attach(struct tape *t)
+{
+	pthread_mutex_lock(&t->lock);
+	bool whole = !t->lost;
+	if (whole) {
+		t->readers++;
+		t->unstarted++;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return whole;
+}
+
+void tape_detach(struct tape *t)
+{
+	pthread_mutex_lock(&t->lock);
+	if (t->readers)
+		t->readers--;
+	if (t->unstarted > t->readers)
+		t->unstarted = t->readers;
+	if (!t->readers) /* cursors left behind hold nothing back any more */
+		for (struct node *n = t->first; n; n = n->next)
+			n->pins = 0;
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* Frees what every reader has passed, once the whole is too large to be kept anyway. */
+static struct node *tape_take_played(struct tape *t)
+{
+	struct node *played = NULL;
+
+	if (t->body <= t->keep || t->unstarted)
+		return NULL;
+	while (t->first && t->first != t->last && !t->first->pins) {
+		struct node *n = t->first;
+
+		t->first = n->next;
+		t->lost = true;
+		n->next = played;
+		played = n;
+	}
+	return played;
+}
+
+int tape_read(struct tape *t, struct tape_cursor *cursor, struct tape_piece *piece)
+{
+	struct node *at = cursor->at, *played = NULL;
+
+	pthread_mutex_lock(&t->lock);
+	struct node *next = at ? at->next : t->first;
+	if (next) {
+		next->pins++;
+		if (at && at->pins)
+			at->pins--;
+		if (!at && t->unstarted)
+			t->unstarted--;
+		size_t done =
+		        next->bulk_before + (next->piece.kind == TAPE_HEADER ? 0 : next->piece.n);
+		if (t->readers <= 1 || done > t->played)
+			t->played = done;
+		cursor->at = next;
+		cursor->body_bytes += next->piece.kind == TAPE_BODY ? next->piece.n : 0;
+		*piece = next->piece;
+		played = tape_take_played(t);
+	}
+	pthread_mutex_unlock(&t->lock);
+	while (played) {
+		struct node *n = played;
+
+		played = n->next;
+		free(n);
+	}
+	return next != NULL;
+}
+
+void tape_ended(struct tape *t, struct tape_end *out)
+{
+	pthread_mutex_lock(&t->lock);
+	*out = t->end;
+	pthread_mutex_unlock(&t->lock);
+}
+
+struct info *tape_info_copy(struct tape *t)
+{
+	pthread_mutex_lock(&t->lock);
+	struct info *copy = t->info ? info_copy(t->info) : NULL;
+	pthread_mutex_unlock(&t->lock);
+	return copy;
+}
+
+int tape_body(struct tape *t, size_t max, struct buf *out)
+{
+	pthread_mutex_lock(&t->lock);
+	bool whole = !t->lost && t->body <= max;
+	for (struct node *n = t->first; whole && n; n = n->next)
+		if (n->piece.kind == TAPE_BODY)
+			buf_add(out, n->piece.data, n->piece.n);
+	pthread_mutex_unlock(&t->lock);
+	return whole && !out->failed ? 0 : -1;
+}
+
+void tape_last_headers(struct tape *t, struct buf *out)
+{
+	pthread_mutex_lock(&t->lock);
+	buf_add(out, t->head.data, t->head.n);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void tape_forked(struct tape *t)
+{
+	pthread_mutex_init(&t->lock, NULL);
+}
