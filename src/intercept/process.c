@@ -58,10 +58,11 @@ static const char *env_text(enum corelink_env which)
 	return value && *value ? value : NULL;
 }
 
-static void broken(struct process *p, const char *text)
+/* `where` names the place, `what` says what is wrong there; either may be cut. */
+static void broken(struct process *p, const char *where, const char *what)
 {
 	p->state = PROCESS_BROKEN;
-	snprintf(p->error, sizeof(p->error), "%s", text);
+	snprintf(p->error, sizeof(p->error), "%.900s%.280s", where, what);
 }
 
 /* SENDONCE_MODE goes before the policy's own. audit and off never refuse anything. */
@@ -69,7 +70,6 @@ static void choose_mode(struct process *p)
 {
 	const char *text = env_text(ENV_SENDONCE_MODE);
 	int mode = text ? policy_mode_parse(text) : (p->policy ? (int)p->policy->mode : MODE_OFF);
-	char message[200];
 
 	if (mode == MODE_OFF || mode == MODE_AUDIT) {
 		p->state = PROCESS_OFF;
@@ -79,22 +79,19 @@ static void choose_mode(struct process *p)
 	p->mode = "enforce";
 	if (mode == MODE_ENFORCE)
 		return;
-	snprintf(message, sizeof(message), "SENDONCE_MODE: %.40s %s", text ? text : "",
-	         mode < 0 ? "is not a mode; use off or enforce"
-	                  : "is not supported in this version");
-	broken(p, message);
+	broken(p, "SENDONCE_MODE: ",
+	       mode < 0 ? "not a mode; use off or enforce" : "not supported in this version");
 }
 
 static void load_policy(struct process *p)
 {
 	struct policy_error error;
-	char path[4096], text[4300];
+	char path[4096];
 	bool named;
 	int rc = paths_policy(process_env, NULL, path, sizeof(path), &named);
 
 	if (rc != PATHS_OK) {
-		snprintf(text, sizeof(text), "SENDONCE_POLICY: %s %s", path, paths_error(rc));
-		broken(p, text);
+		broken(p, "SENDONCE_POLICY: ", paths_error(rc));
 		return;
 	}
 	rc = policy_load(path, process_env, NULL, &p->policy, &error);
@@ -104,7 +101,7 @@ static void load_policy(struct process *p)
 	}
 	if (rc == POLICY_MISSING && !named)
 		return;
-	broken(p, error.text);
+	broken(p, error.text, "");
 }
 
 static void copy_text(char *out, size_t room, const char *text)
@@ -117,11 +114,8 @@ static void load_paths(struct process *p)
 	int rc = paths_ledger(p->policy, process_env, NULL, p->ledger_path, sizeof(p->ledger_path),
 	                      &p->ledger_default);
 
-	if (rc != PATHS_OK && p->state == PROCESS_ON) {
-		char text[4400];
-		snprintf(text, sizeof(text), "ledger path: %s %s", p->ledger_path, paths_error(rc));
-		broken(p, text);
-	}
+	if (rc != PATHS_OK && p->state == PROCESS_ON)
+		broken(p, "the ledger's path ", paths_error(rc));
 	if (paths_events(p->policy, process_env, NULL, p->events_path, sizeof(p->events_path)) !=
 	    PATHS_OK)
 		p->events_path[0] = '\0';
