@@ -1,0 +1,96 @@
+/* What the files of this room share: the length-prefixed encoding everything is hashed in, the
+ * selectors of `fields`, `ignore` and `must_match`, and the JSON tree. */
+#ifndef SENDONCE_IDENTITY_PARTS_H
+#define SENDONCE_IDENTITY_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "identity/identity.h"
+
+/* --- encode.c: tag, eight bytes of length (big endian), bytes. Two different sequences of parts
+ * never give the same bytes, whatever is in them. */
+void part_add(struct buf *out, char tag, struct span value);
+/* A part whose value is appended afterwards: part_close(out, part_open(out, tag)). */
+size_t part_open(struct buf *out, char tag);
+void part_close(struct buf *out, size_t at);
+void part_add_lower(struct buf *out, char tag, struct span value); /* ASCII case folded */
+bool span_has_nocase(struct span text, const char *word);
+/* What stands before the first `c`; `rest` is what follows it (p null when there is no `c`). */
+struct span span_cut(struct span text, char c, struct span *rest);
+
+/* --- select.c: "/json/pointer", "query:x", "header:x", and else the name in a form. */
+enum selector_kind { SELECT_JSON, SELECT_FORM, SELECT_QUERY, SELECT_HEADER };
+struct selector {
+	enum selector_kind kind;
+	struct span name;
+};
+struct selector selector_of(const char *item);
+/* Does the list (null: empty) select `name`? Header names are compared without case. */
+bool selector_names(const struct text_list *list, enum selector_kind kind, struct span name);
+bool selector_has_kind(const struct text_list *list, enum selector_kind kind);
+
+/* --- json.c, json_text.c */
+enum { JSON_NONE = 0, JSON_ROOT = 1, JSON_NODES_MAX = 1 << 20 };
+enum json_kind { JSON_OBJECT, JSON_ARRAY, JSON_STRING, JSON_NUMBER, JSON_WORD };
+struct json_node {
+	struct span text; /* the token; of a string what is between the quotes */
+	struct span name; /* of an object's member, between the quotes, escapes as written */
+	uint32_t parent, first, last, next; /* indexes, JSON_NONE: there is none */
+	enum json_kind kind;
+	bool ignored;
+};
+struct json_doc {
+	struct json_node *node; /* [0] holds the root as its only child */
+	uint32_t count, room;
+};
+enum { JSON_INVALID = -1, JSON_NOMEM = -2 };
+/* 0 or negative; `doc` is all zero before and freed by json_free in any case. Borrows `text`. The
+ * members of every object are sorted. */
+int json_parse(struct json_doc *doc, struct span text);
+void json_free(struct json_doc *doc);
+uint32_t json_find(const struct json_doc *doc, struct span pointer); /* RFC 6901; JSON_NONE */
+void json_emit(const struct json_doc *doc, uint32_t at, struct buf *out);
+/* See json_canonical_parts. Returns how many of `fields` are there. */
+size_t json_emit_parts(struct json_doc *doc, const struct text_list *fields,
+                       const struct text_list *ignore, struct buf *out);
+
+/* Between the quotes, at least one byte after them: 0, or -1. `p` moves to the closing quote. */
+int json_scan_string(const char **p, const char *end);
+int json_scan_number(const char **p, const char *end);
+/* By UTF-16 code units, escapes resolved. */
+int json_compare_names(struct span a, struct span b);
+bool json_name_is(struct span name, struct span token); /* a JSON pointer's token, as written */
+void json_emit_string(struct span text, struct buf *out);
+void json_emit_number(struct span text, struct buf *out);
+
+/* --- form.c: as form_canonical, for the selectors of one kind. `found` (may be null) counts the
+ * fields that are there. */
+int form_parts(struct span text, enum selector_kind kind, const struct text_list *fields,
+               const struct text_list *ignore, struct buf *out, size_t *found);
+
+/* --- multipart.c: the parts, without the boundary; -1 when it isn't well-formed. */
+int multipart_canonical(struct span body, struct span boundary, struct buf *out);
+
+/* --- content.c: the identity parts that aren't the account. */
+void content_type_add(struct span content_type, struct buf *out);
+struct span content_type_boundary(struct span content_type); /* p null: no multipart */
+/* Authority: the rule's target name, or scheme, host, port, socket and Host header. */
+void content_target(const struct identity_in *in, bool named, struct buf *out);
+int content_parts(const struct identity_in *in, struct buf *out);
+int content_must_match(const struct identity_in *in, struct buf *out);
+bool header_is_carrier(const struct rule *rule, struct span name);
+
+/* --- account.c: whose credentials these are, in parts. Sets *opaque. */
+int account_parts(const struct identity_in *in, struct buf *out, bool *opaque);
+/* --- token.c */
+/* The stable claims of a JWT, appended; false when it isn't one or has none of them. */
+bool token_claims(struct span token, struct buf *out);
+/* 0, or -1 when it isn't base64 (either alphabet, padding optional). */
+int token_base64(struct span text, struct buf *out);
+/* The value of `name` in `a="x", b=y`; p null when absent. */
+struct span token_param(struct span list, const char *name);
+
+#endif
