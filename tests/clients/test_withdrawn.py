@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from harness import HERE, client
+from harness import HERE
 from server import FullQueue, OrderServer, Silent
 
 CLIENTS = {"curl": lambda w, url, **env: w.curl("-m", "1", "-k", "-d", "x", url, **env),

@@ -1,0 +1,393 @@
+/* One transfer with one peculiarity, printed as a transcript: what libcurl said to the program.
+ *
+ *     diff CASE URL [TIMES]
+ *
+ * The tests run it natively and under the preload, against a URL that a rule names and one that
+ * none names, and compare. So nothing is printed that differs between two native runs: body bytes
+ * are summed up instead of shown chunk by chunk, and of the times only their order is told. */
+#include <curl/curl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct seen {
+	CURL *curl;
+	size_t body, chunk_max, header_lines;
+	char text[512];
+	size_t text_length;
+	bool pause_next, paused;
+	int ticks_paused;
+	char error[CURL_ERROR_SIZE];
+	FILE *file;
+};
+
+static const char *url;
+
+static size_t on_body(char *data, size_t size, size_t n, void *ctx)
+{
+	struct seen *s = ctx;
+	size_t length = size * n;
+	if (s->pause_next) {
+		s->pause_next = false;
+		s->paused = true;
+		return CURL_WRITEFUNC_PAUSE;
+	}
+	s->body += length;
+	if (length > s->chunk_max)
+		s->chunk_max = length;
+	size_t room = sizeof(s->text) - 1 - s->text_length;
+	size_t take = length < room ? length : room;
+	memcpy(s->text + s->text_length, data, take);
+	s->text_length += take;
+	return length;
+}
+
+static size_t on_body_refuse(char *data, size_t size, size_t n, void *ctx)
+{
+	(void)data, (void)size, (void)n, (void)ctx;
+	return 0;
+}
+
+static size_t on_header(char *data, size_t size, size_t n, void *ctx)
+{
+	struct seen *s = ctx;
+	printf("header %.*s", (int)(size * n), data);
+	s->header_lines++;
+	return size * n;
+}
+
+static int on_progress(void *ctx, curl_off_t dl_all, curl_off_t dl, curl_off_t ul_all,
+                       curl_off_t ul)
+{
+	struct seen *s = ctx;
+	(void)dl_all, (void)dl, (void)ul_all, (void)ul;
+	if (!s->paused)
+		return 0;
+	if (++s->ticks_paused == 2) {
+		s->paused = false;
+		curl_easy_pause(s->curl, CURLPAUSE_CONT);
+	}
+	return 0;
+}
+
+/* Ends the transfer once all of the request is away and some time has passed. */
+static int on_progress_abort(void *ctx, curl_off_t dl_all, curl_off_t dl, curl_off_t ul_all,
+                             curl_off_t ul)
+{
+	struct seen *s = ctx;
+	(void)dl_all, (void)dl, (void)ul_all;
+	double total = 0;
+	curl_easy_getinfo(s->curl, CURLINFO_TOTAL_TIME, &total);
+	return ul > 0 && total > 0.3;
+}
+
+/* --- the cases: what each sets besides the plain write --- */
+
+static void set_plain(struct seen *s)
+{
+	(void)s;
+}
+
+static void set_header(struct seen *s)
+{
+	curl_easy_setopt(s->curl, CURLOPT_HEADER, 1L);
+	curl_easy_setopt(s->curl, CURLOPT_HEADERFUNCTION, NULL);
+	curl_easy_setopt(s->curl, CURLOPT_HEADERDATA, NULL);
+}
+
+static void set_fail(struct seen *s)
+{
+	curl_easy_setopt(s->curl, CURLOPT_FAILONERROR, 1L);
+}
+
+static void set_timeout(struct seen *s)
+{
+	curl_easy_setopt(s->curl, CURLOPT_TIMEOUT_MS, 500L);
+}
+
+static void set_timeout_seconds(struct seen *s)
+{
+	curl_easy_setopt(s->curl, CURLOPT_TIMEOUT, 1L);
+}
+
+static void set_low_speed(struct seen *s)
+{
+	curl_easy_setopt(s->curl, CURLOPT_LOW_SPEED_LIMIT, 1000L);
+	curl_easy_setopt(s->curl, CURLOPT_LOW_SPEED_TIME, 1L);
+}
+
+static void set_progress_abort(struct seen *s)
+{
+	curl_easy_setopt(s->curl, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(s->curl, CURLOPT_XFERINFOFUNCTION, on_progress_abort);
+	curl_easy_setopt(s->curl, CURLOPT_XFERINFODATA, s);
+}
+
+static void set_write_abort(struct seen *s)
+{
+	curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, on_body_refuse);
+}
+
+static void set_pause(struct seen *s)
+{
+	s->pause_next = true;
+	curl_easy_setopt(s->curl, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(s->curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+	curl_easy_setopt(s->curl, CURLOPT_XFERINFODATA, s);
+}
+
+/* The default write function, to a FILE of the program's and to stdout. */
+static void set_file(struct seen *s)
+{
+	s->file = tmpfile();
+	curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, NULL);
+	curl_easy_setopt(s->curl, CURLOPT_WRITEDATA, s->file);
+}
+
+static void set_stdout(struct seen *s)
+{
+	curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, NULL);
+	curl_easy_setopt(s->curl, CURLOPT_WRITEDATA, stdout);
+}
+
+/* Without a header function the write function gets the lines: here the default one. */
+static void set_header_file(struct seen *s)
+{
+	set_file(s);
+	curl_easy_setopt(s->curl, CURLOPT_HEADERFUNCTION, NULL);
+	curl_easy_setopt(s->curl, CURLOPT_HEADERDATA, s->file);
+}
+
+static void set_no_error_buffer(struct seen *s)
+{
+	curl_easy_setopt(s->curl, CURLOPT_ERRORBUFFER, NULL);
+}
+
+static void set_max_filesize(struct seen *s)
+{
+	curl_easy_setopt(s->curl, CURLOPT_MAXFILESIZE, 10L);
+}
+
+static void set_follow(struct seen *s)
+{
+	curl_easy_setopt(s->curl, CURLOPT_FOLLOWLOCATION, 1L);
+}
+
+static void set_basic(struct seen *s)
+{
+	curl_easy_setopt(s->curl, CURLOPT_USERPWD, "u:p");
+}
+
+static void set_digest(struct seen *s)
+{
+	curl_easy_setopt(s->curl, CURLOPT_USERPWD, "u:p");
+	curl_easy_setopt(s->curl, CURLOPT_HTTPAUTH, (long)CURLAUTH_DIGEST);
+}
+
+static void set_encoding(struct seen *s)
+{
+	curl_easy_setopt(s->curl, CURLOPT_ACCEPT_ENCODING, "");
+}
+
+static void set_put(struct seen *s)
+{
+	curl_easy_setopt(s->curl, CURLOPT_CUSTOMREQUEST, "PUT");
+}
+
+static const struct peculiarity {
+	const char *name;
+	void (*set)(struct seen *s);
+} cases[] = {
+        {"plain", set_plain},
+        {"header", set_header},
+        {"fail", set_fail},
+        {"timeout", set_timeout},
+        {"timeout-seconds", set_timeout_seconds},
+        {"low-speed", set_low_speed},
+        {"progress-abort", set_progress_abort},
+        {"write-abort", set_write_abort},
+        {"pause", set_pause},
+        {"file", set_file},
+        {"stdout", set_stdout},
+        {"header-file", set_header_file},
+        {"no-error-buffer", set_no_error_buffer},
+        {"max-filesize", set_max_filesize},
+        {"follow", set_follow},
+        {"basic", set_basic},
+        {"digest", set_digest},
+        {"encoding", set_encoding},
+        {"put", set_put},
+        {"reset", set_plain},
+        {"duphandle", set_header},
+};
+
+/* --- the transcript --- */
+
+static void print_numbers(CURL *curl)
+{
+	static const struct {
+		const char *name;
+		CURLINFO info;
+	} longs[] =
+	        {
+	                {"response_code", CURLINFO_RESPONSE_CODE},
+	                {"connectcode", CURLINFO_HTTP_CONNECTCODE},
+	                {"header_size", CURLINFO_HEADER_SIZE},
+	                {"verify", CURLINFO_SSL_VERIFYRESULT},
+	                {"filetime", CURLINFO_FILETIME},
+	                {"redirects", CURLINFO_REDIRECT_COUNT},
+	                {"httpauth", CURLINFO_HTTPAUTH_AVAIL},
+	                {"proxyauth", CURLINFO_PROXYAUTH_AVAIL},
+	                {"errno", CURLINFO_OS_ERRNO},
+	                {"connects", CURLINFO_NUM_CONNECTS},
+	                {"port", CURLINFO_PRIMARY_PORT},
+	                {"unmet", CURLINFO_CONDITION_UNMET},
+	                {"http_version", CURLINFO_HTTP_VERSION},
+	        },
+	  sizes[] = {
+	          {"up", CURLINFO_SIZE_UPLOAD_T},
+	          {"down", CURLINFO_SIZE_DOWNLOAD_T},
+	          {"length_down", CURLINFO_CONTENT_LENGTH_DOWNLOAD_T},
+	          {"length_up", CURLINFO_CONTENT_LENGTH_UPLOAD_T},
+	          {"retry_after", CURLINFO_RETRY_AFTER},
+	  };
+	for (size_t i = 0; i < sizeof(longs) / sizeof(longs[0]); i++) {
+		long value = -99;
+		curl_easy_getinfo(curl, longs[i].info, &value);
+		printf("info %s %ld\n", longs[i].name, value);
+	}
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		curl_off_t value = -99;
+		curl_easy_getinfo(curl, sizes[i].info, &value);
+		printf("info %s %" CURL_FORMAT_CURL_OFF_T "\n", sizes[i].name, value);
+	}
+}
+
+static void print_texts(CURL *curl)
+{
+	static const struct {
+		const char *name;
+		CURLINFO info;
+	} texts[] = {
+	        {"url", CURLINFO_EFFECTIVE_URL},       {"type", CURLINFO_CONTENT_TYPE},
+	        {"redirect", CURLINFO_REDIRECT_URL},   {"ip", CURLINFO_PRIMARY_IP},
+	        {"local_ip", CURLINFO_LOCAL_IP},       {"scheme", CURLINFO_SCHEME},
+	        {"method", CURLINFO_EFFECTIVE_METHOD}, {"private", CURLINFO_PRIVATE},
+	};
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		char *value = NULL;
+		curl_easy_getinfo(curl, texts[i].info, &value);
+		printf("info %s %s\n", texts[i].name, value ? value : "(null)");
+	}
+}
+
+static void print_times(CURL *curl)
+{
+	static const CURLINFO order[] = {CURLINFO_NAMELOOKUP_TIME_T, CURLINFO_CONNECT_TIME_T,
+	                                 CURLINFO_PRETRANSFER_TIME_T, CURLINFO_TOTAL_TIME_T};
+	curl_off_t before = 0, value = 0;
+	bool ordered = true;
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		curl_easy_getinfo(curl, order[i], &value);
+		ordered = ordered && value >= before;
+		before = value;
+	}
+	printf("info times %s\n", ordered && value > 0 ? "ordered" : "wrong");
+}
+
+static void print_header_api(CURL *curl)
+{
+	struct curl_header *h = NULL;
+	CURLHcode rc = curl_easy_header(curl, "content-type", 0, CURLH_HEADER, -1, &h);
+	printf("headerapi %d %s\n", (int)rc, rc == CURLHE_OK ? h->value : "");
+	int count = 0;
+	for (h = curl_easy_nextheader(curl, CURLH_HEADER, -1, NULL); h && count < 100; count++) {
+		printf("next %s=%s\n", h->name, h->value);
+		h = curl_easy_nextheader(curl, CURLH_HEADER, -1, h);
+	}
+}
+
+static void print_file(FILE *file)
+{
+	char text[4096];
+	rewind(file);
+	size_t n = fread(text, 1, sizeof(text) - 1, file);
+	text[n] = 0;
+	printf("file %s\n", text);
+	fclose(file);
+}
+
+static void print_end(struct seen *s, CURLcode rc)
+{
+	printf("\nrc %d\nerror %s\n", (int)rc, s->error);
+	printf("body %zu %s\nchunks %s\n", s->body, s->text,
+	       s->chunk_max <= CURL_MAX_WRITE_SIZE ? "small" : "too large");
+	if (s->ticks_paused)
+		puts("paused and went on");
+	print_numbers(s->curl);
+	print_texts(s->curl);
+	print_times(s->curl);
+	print_header_api(s->curl);
+	if (s->file)
+		print_file(s->file);
+	s->file = NULL;
+}
+
+static void set_common(struct seen *s)
+{
+	curl_easy_setopt(s->curl, CURLOPT_URL, url);
+	curl_easy_setopt(s->curl, CURLOPT_POSTFIELDS, "{\"amount\":5}");
+	curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(s->curl, CURLOPT_WRITEDATA, s);
+	curl_easy_setopt(s->curl, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(s->curl, CURLOPT_HEADERDATA, s);
+	curl_easy_setopt(s->curl, CURLOPT_ERRORBUFFER, s->error);
+	curl_easy_setopt(s->curl, CURLOPT_PRIVATE, "mine");
+}
+
+static void set_before(struct seen *s, const struct peculiarity *p)
+{
+	s->curl = curl_easy_init();
+	if (!s->curl)
+		exit(70);
+	if (strcmp(p->name, "reset") == 0) {
+		curl_easy_setopt(s->curl, CURLOPT_CUSTOMREQUEST, "DELETE");
+		curl_easy_setopt(s->curl, CURLOPT_HEADER, 1L);
+		curl_easy_setopt(s->curl, CURLOPT_COPYPOSTFIELDS, "forgotten");
+		curl_easy_reset(s->curl);
+	}
+	set_common(s);
+	p->set(s);
+	if (strcmp(p->name, "duphandle") == 0) {
+		CURL *copy = curl_easy_duphandle(s->curl);
+		curl_easy_cleanup(s->curl);
+		s->curl = copy;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static struct seen seen;
+	size_t count = sizeof(cases) / sizeof(cases[0]);
+	size_t at = 0;
+	if (argc < 3)
+		return 64;
+	while (at < count && strcmp(cases[at].name, argv[1]) != 0)
+		at++;
+	if (at == count)
+		return 64;
+	setvbuf(stdout, NULL, _IONBF, 0);
+	url = argv[2];
+	curl_global_init(CURL_GLOBAL_ALL);
+	for (int i = 0; i < (argc > 3 ? atoi(argv[3]) : 1); i++) {
+		memset(&seen, 0, sizeof(seen));
+		set_before(&seen, &cases[at]);
+		CURLcode rc = curl_easy_perform(seen.curl);
+		print_end(&seen, rc);
+		curl_easy_cleanup(seen.curl);
+	}
+	curl_global_cleanup();
+	return 0;
+}
