@@ -11,10 +11,6 @@ from harness import World
 from server import OrderServer
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "san: also run under AddressSanitizer and ThreadSanitizer")
-
-
 @pytest.fixture
 def server():
     with OrderServer() as s:

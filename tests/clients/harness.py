@@ -14,15 +14,18 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))  # an absolute BUILD stays as it is
 SAN = os.environ.get("SAN", "")
 SLOW = 3 if SAN else 1  # how much longer things may take
 
 PROVIDER = {"dedups": True, "key_ttl": "24h", "stores": ["2xx", 402]}
 
 
+def build():
+    return os.path.join(ROOT, os.environ.get("BUILD", "build"))  # an absolute BUILD stays as it is
+
+
 def client(name):
-    return os.path.join(BUILD, "tests", "clients", name)
+    return os.path.join(build(), "tests", "clients", name)
 
 
 def yaml(value, indent=0):
@@ -113,7 +116,7 @@ class World:
         self.event_log = self.path("events.jsonl")
         self.count = 0
         self.processes = []
-        self.preload_from = BUILD
+        self.preload_from = build()
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -214,7 +217,7 @@ class World:
     def cli(self, *args, **env):
         env.setdefault("SENDONCE_POLICY", self.policy_file)
         env.setdefault("SENDONCE_LEDGER", self.ledger)
-        return self.run([os.path.join(BUILD, "sendonce"), *args], preload=False, **env)
+        return self.run([os.path.join(build(), "sendonce"), *args], preload=False, **env)
 
     def records(self):
         result = self.cli("ledger", "list", "--json")

@@ -6,7 +6,7 @@ import tempfile
 
 import pytest
 
-from harness import BUILD, World
+from harness import World, build
 
 
 def write(world, server, path="/orders", **env):
@@ -179,7 +179,7 @@ class Nobody(World):
 def nobody():
     folder = tempfile.mkdtemp(prefix="sendonce-nobody-")  # pytest's own folders are closed to others
     for name in ("libsendonce.so", "libsendonce-core.so"):
-        shutil.copy(os.path.join(BUILD, name), folder)
+        shutil.copy(os.path.join(build(), name), folder)
     if os.geteuid() == 0:
         os.chown(folder, 65534, 65534)
     os.chmod(folder, 0o755)
