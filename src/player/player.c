@@ -289,13 +289,13 @@ static CURLcode end_block(struct player *p)
 		p->body_total = -1;
 		return p->code;
 	}
-	p->in_body = true;
 	if (p->status == 204 || p->status == 304)
 		p->body_total = 0;
 	else if (p->chunked)
 		p->body_total = -1;
 	else if (p->sink.max_filesize > 0 && p->body_total > p->sink.max_filesize)
 		return too_large(p);
+	p->in_body = true;
 	p->must_fail = p->sink.fail_on_error && p->status >= 400;
 	return p->code;
 }

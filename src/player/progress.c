@@ -39,7 +39,9 @@ CURLcode player_progress(struct player *p)
 	p->ticked_down = p->body_seen;
 	p->ticked_up = p->uploaded;
 	curl_off_t up_total = p->sink.upload_size > 0 ? p->sink.upload_size : 0;
-	int result = call_progress(p, p->body_total > 0 ? p->body_total : 0, up_total);
+	/* The size counts from the end of the header block on, as libcurl shows it. */
+	curl_off_t down_total = p->in_body && p->body_total > 0 ? p->body_total : 0;
+	int result = call_progress(p, down_total, up_total);
 	if (result == 0 || result == CURL_PROGRESSFUNC_CONTINUE)
 		return p->code;
 	return player_fail(p, CURLE_ABORTED_BY_CALLBACK, "Callback aborted");
