@@ -108,12 +108,14 @@ CURL *courier_take_easy(struct courier *c)
 	return easy ? easy : CURL_FN(c->fl, easy_init)();
 }
 
-/* A handle whose cookie engine was on is not used again: reset does not switch the engine off. */
+/* A handle whose cookie engine was on is not used again: reset does not switch the engine off, and
+ * in 7.88 loses the list of cookie files. */
 void courier_give_easy(struct courier *c, CURL *easy, bool clean)
 {
 	if (!easy)
 		return;
-	CURL_FN(c->fl, easy_reset)(easy);
+	if (clean)
+		CURL_FN(c->fl, easy_reset)(easy);
 	pthread_mutex_lock(&c->lock);
 	bool kept = clean && c->pooled < COURIER_POOL;
 	if (kept)

@@ -108,10 +108,9 @@ static bool server_send(int fd, const char *p, size_t n)
 
 static bool server_answer(int fd, const struct step *step)
 {
-	static char filler[65536];
+	static const char filler[65536];
 	size_t left = step->filler;
 
-	memset(filler, 'f', sizeof filler);
 	sleep_ms(step->delay_ms);
 	if (!step->text || !server_send(fd, step->text, strlen(step->text)))
 		return false;
