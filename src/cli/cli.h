@@ -1,0 +1,86 @@
+/* What the commands share: exit codes, where policy and ledger are, and how a record is shown.
+ *
+ * A command gets its own arguments (argv[0] is its name) and returns the exit code. Only data goes
+ * to stdout; messages go to stderr and say what to do. */
+#ifndef SENDONCE_CLI_CLI_H
+#define SENDONCE_CLI_CLI_H
+
+#include <stdio.h>
+
+#include "base/bytes.h"
+#include "ledger/ledger.h"
+#include "policy/policy.h"
+
+#define SENDONCE_VERSION "0.1.0"
+
+enum cli_exit { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_CANNOT = 3 };
+
+int cli_run(int argc, char **argv);
+int cli_ledger(int argc, char **argv);
+int cli_stats(int argc, char **argv);
+int cli_events(int argc, char **argv);
+/* Two of the ledger's, in files of their own. */
+int cli_resolve(int argc, char **argv);
+int cli_forget(int argc, char **argv);
+
+/* "sendonce COMMAND: text" and the way to its help. Returns CLI_USAGE. */
+int cli_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "sendonce COMMAND: text". Returns `code`. */
+int cli_fail(int code, const char *command, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+
+/* An option that stands for an environment variable: later look-ups, the policy's ${} and a
+ * command that is started all see it. Paths become absolute. 0, or -1 (the message is printed). */
+int cli_set_env(const char *name, const char *value);
+int cli_set_path(const char *name, const char *path);
+const char *cli_env(void *ctx, const char *name);
+
+struct cli_place {
+	struct policy *policy; /* null: none named and none at the default path, or not needed */
+	char ledger[4096], events[4200];
+	bool ledger_default;
+};
+/* What the environment and the policy say. A policy that cannot be read is an error, except where
+ * SENDONCE_LEDGER already says which ledger is meant. 0, or an exit code after a message. */
+int cli_find_place(const char *command, struct cli_place *out);
+void cli_free_place(struct cli_place *place);
+/* Opens it without creating it. 0, or an exit code after a message. */
+int cli_open_ledger(const char *command, const struct cli_place *place, bool read_only,
+                    struct ledger **out);
+
+/* The options every command that reads a ledger has. */
+#define CLI_PLACE_HELP                                                                             \
+	"  --policy F   where the ledger's path is taken from (SENDONCE_POLICY)\n"                 \
+	"  --ledger F   the ledger itself (SENDONCE_LEDGER)\n"                                     \
+	"  --json       one object a line\n"                                                       \
+	"  --help       this text\n"
+struct cli_common {
+	bool json, done; /* done: --help was printed */
+};
+/* Parses --policy, --ledger, --json and --help; optind is at the first operand afterwards. 0, or
+ * an exit code after a message. */
+int cli_parse_common(const char *command, const char *help, int argc, char **argv,
+                     struct cli_common *out);
+
+/* --- records --- */
+
+/* In doubt: unknown, or sent by an owner who is gone. */
+bool cli_in_doubt(const struct record_view *record);
+void cli_record_json(FILE *out, const struct record_view *record);
+void cli_record_header(FILE *out);
+void cli_record_line(FILE *out, const struct record_view *record);
+void cli_record_full(FILE *out, const struct record_view *record);
+
+/* The one record whose key, or hex content id, begins with `prefix`. 0, or an exit code after a
+ * message that lists the candidates. */
+int cli_find_record(const char *command, struct ledger *ledger, const char *prefix,
+                    struct record_view *out);
+
+/* --- text --- */
+
+/* "text" with JSON's escapes; null gives null. */
+void cli_json_text(FILE *out, const char *text);
+/* For a terminal: control bytes become '?'. */
+void cli_plain_text(FILE *out, const char *text, int width);
+
+#endif
