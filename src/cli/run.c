@@ -1,0 +1,244 @@
+/* `sendonce run -- CMD ARG...`: becomes CMD, with the environment that protects its writes.
+ *
+ * Policy and ledger are tried before anything starts, in the way the library will use them: a
+ * command whose writes would all be refused had better not begin. There is no process in between
+ * afterwards, so signals, terminal and exit code are the command's own. */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/check.h"
+#include "cli/cli.h"
+#include "policy/paths.h"
+
+static const char help[] =
+        "Usage: sendonce run [OPTION...] -- CMD [ARG...]\n"
+        "\n"
+        "Run a command with its HTTP writes protected.\n"
+        "\n"
+        "  --policy F     the policy (SENDONCE_POLICY; else " PATHS_POLICY_DEFAULT ")\n"
+        "  --mode M       off or enforce (SENDONCE_MODE; else the policy's)\n"
+        "  --ledger F     the ledger (SENDONCE_LEDGER; else the policy's)\n"
+        "  --scope S      whose books these are (SENDONCE_SCOPE)\n"
+        "  --run R        the task's name, the same again when it is resumed; `new` makes one\n"
+        "                 (SENDONCE_RUN)\n"
+        "  --help         this text\n"
+        "\n"
+        "Exit code: the command's; 2 usage; 3 the policy or the ledger cannot be used, and the\n"
+        "command was not started; 126 or 127 the command cannot be executed.\n";
+
+enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
+
+/* --- options --- */
+
+/* run-20261130T142047-1f2e3d4c */
+static int set_new_run(void)
+{
+	uint8_t noise[4];
+	char day[32], hex[9], name[64];
+	time_t now = time(NULL);
+	struct tm t;
+
+	if (getrandom(noise, sizeof(noise), 0) != (ssize_t)sizeof(noise) || !gmtime_r(&now, &t))
+		return cli_fail(CLI_CANNOT, "run", "no random bytes for a run id");
+	hex_encode(hex, noise, sizeof(noise));
+	strftime(day, sizeof(day), "%Y%m%dT%H%M%S", &t);
+	snprintf(name, sizeof(name), "run-%s-%s", day, hex);
+	return cli_set_env("SENDONCE_RUN", name) ? CLI_CANNOT : 0;
+}
+
+static int take_option(int option, char **argv)
+{
+	switch (option) {
+	case 'p':
+		return cli_set_path("SENDONCE_POLICY", optarg) ? CLI_CANNOT : 0;
+	case 'l':
+		return cli_set_path("SENDONCE_LEDGER", optarg) ? CLI_CANNOT : 0;
+	case 'm':
+		return cli_set_env("SENDONCE_MODE", optarg) ? CLI_CANNOT : 0;
+	case 's':
+		return cli_set_env("SENDONCE_SCOPE", optarg) ? CLI_CANNOT : 0;
+	case 'r':
+		if (strcmp(optarg, "new") == 0)
+			return set_new_run();
+		return cli_set_env("SENDONCE_RUN", optarg) ? CLI_CANNOT : 0;
+	case 'u':
+		return cli_usage("run", "%s is not supported in this version", argv[optind - 1]);
+	case ':':
+		return cli_usage("run", "a value is missing after %s", argv[optind - 1]);
+	default:
+		return cli_usage("run", "unknown option %s", argv[optind - 1]);
+	}
+}
+
+static int parse(int argc, char **argv, bool *done)
+{
+	static const struct option options[] = {{"policy", required_argument, NULL, 'p'},
+	                                        {"ledger", required_argument, NULL, 'l'},
+	                                        {"mode", required_argument, NULL, 'm'},
+	                                        {"scope", required_argument, NULL, 's'},
+	                                        {"run", required_argument, NULL, 'r'},
+	                                        {"report", optional_argument, NULL, 'u'},
+	                                        {"summary", no_argument, NULL, 'u'},
+	                                        {"help", no_argument, NULL, 'h'},
+	                                        {0}};
+	int option, rc = 0;
+
+	optind = 0;
+	opterr = 0;
+	/* "+": the command's own options begin at its name, also without "--" */
+	while (rc == 0 && (option = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
+		if (option == 'h') {
+			fputs(help, stdout);
+			*done = true;
+			return 0;
+		}
+		rc = take_option(option, argv);
+	}
+	if (rc == 0 && optind >= argc)
+		return cli_usage("run", "no command given");
+	return rc;
+}
+
+/* --- trying it --- */
+
+/* The mode the command will run in, or -1 after a message. */
+static int effective_mode(const struct policy *policy)
+{
+	const char *text = getenv("SENDONCE_MODE");
+	int mode = text && *text ? policy_mode_parse(text)
+	           : policy      ? (int)policy->mode
+	                         : MODE_ENFORCE;
+
+	if (mode == MODE_OFF || mode == MODE_ENFORCE)
+		return mode;
+	cli_usage("run",
+	          mode < 0 ? "mode `%s`: it is off or enforce"
+	                   : "mode `%s` is not supported in this version",
+	          text ? text : policy_mode_name((enum policy_mode)mode));
+	return -1;
+}
+
+static int try_ledger(const struct policy *policy)
+{
+	struct ledger_error error = {{0}};
+	struct ledger_options options = {.size = policy->ledger_size,
+	                                 .max_response = policy->max_response,
+	                                 .durable = policy->durability == DURABILITY_POWER,
+	                                 .create = true};
+	struct ledger *ledger;
+	char path[4096];
+	int rc = paths_ledger(policy, cli_env, NULL, path, sizeof(path), &options.make_folder);
+
+	if (rc)
+		return cli_fail(CLI_CANNOT, "run", "ledger path: %s %s", path, paths_error(rc));
+	options.path = path;
+	if (ledger_open(&options, &ledger, &error) != LEDGER_OK)
+		return cli_fail(CLI_CANNOT, "run", "%s", error.text);
+	ledger_close(ledger);
+	return 0;
+}
+
+static int try_policy(void)
+{
+	struct policy *policy;
+	char path[4096];
+	bool named;
+	int mode, rc = paths_policy(cli_env, NULL, path, sizeof(path), &named);
+
+	if (rc)
+		return cli_fail(CLI_CANNOT, "run", "SENDONCE_POLICY: %s %s", path, paths_error(rc));
+	if (!named && access(path, F_OK) != 0)
+		return cli_fail(CLI_CANNOT, "run",
+		                "no policy: name one with --policy, or put it at %s", path);
+	if (cli_check_policy(path, &policy) != POLICY_OK)
+		return CLI_CANNOT;
+	mode = effective_mode(policy);
+	rc = mode < 0 ? CLI_USAGE : mode == MODE_OFF ? 0 : try_ledger(policy);
+	policy_free(policy);
+	return rc;
+}
+
+/* --- the library --- */
+
+/* FOLDER/TAIL/libsendonce.so without links and dots, when it and the core beside it are there. */
+static bool find_in(const char *folder, const char *tail, char *out)
+{
+	char path[2 * PATH_MAX], core[PATH_MAX + 32];
+	char *slash;
+
+	snprintf(path, sizeof(path), "%s%s/libsendonce.so", folder, tail);
+	if (!realpath(path, out))
+		return false;
+	snprintf(core, sizeof(core), "%s", out);
+	slash = strrchr(core, '/');
+	strcpy(slash, "/libsendonce-core.so");
+	return access(core, R_OK) == 0;
+}
+
+static bool find_library(char *out)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	if (n <= 0)
+		return false;
+	self[n] = '\0';
+	slash = strrchr(self, '/');
+	if (!slash)
+		return false;
+	*slash = '\0';
+	return find_in(self, "", out) || find_in(self, "/../lib/sendonce", out);
+}
+
+static int set_preload(void)
+{
+	const char *before = getenv("LD_PRELOAD");
+	char path[PATH_MAX], *text = NULL;
+	int rc = 0;
+
+	if (!find_library(path))
+		return cli_fail(
+		        CLI_CANNOT, "run",
+		        "libsendonce.so and libsendonce-core.so are neither beside this program "
+		        "nor in ../lib/sendonce: install them together");
+	if (strpbrk(path, ": "))
+		return cli_fail(CLI_CANNOT, "run",
+		                "%s: the loader cannot preload a path with a space or a colon",
+		                path);
+	if (asprintf(&text, "%s%s%s", path, before && *before ? ":" : "", before ? before : "") < 0)
+		return cli_fail(CLI_CANNOT, "run", "out of memory");
+	if (cli_set_env("LD_PRELOAD", text))
+		rc = CLI_CANNOT;
+	free(text);
+	return rc;
+}
+
+static int execute(char **argv)
+{
+	int code;
+
+	execvp(argv[0], argv);
+	code = errno == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
+	return cli_fail(code, "run", "%s: %s", argv[0], strerror(errno));
+}
+
+int cli_run(int argc, char **argv)
+{
+	bool done = false;
+	int rc = parse(argc, argv, &done);
+
+	if (rc || done)
+		return rc;
+	rc = try_policy();
+	if (rc == 0)
+		rc = set_preload();
+	return rc ? rc : execute(argv + optind);
+}
