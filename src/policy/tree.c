@@ -271,6 +271,12 @@ static int add_event(struct builder *b, const yaml_event_t *event)
 	}
 }
 
+/* No document at all, or one without a value. */
+static bool is_nothing(const struct node *root)
+{
+	return !root || (root->kind == NODE_SCALAR && root->plain && root->text.n == 0);
+}
+
 static int read_events(struct builder *b)
 {
 	yaml_event_t event;
@@ -284,7 +290,7 @@ static int read_events(struct builder *b)
 		rc = add_event(b, &event);
 		yaml_event_delete(&event);
 	}
-	if (!rc && !b->root)
+	if (!rc && is_nothing(b->root))
 		return fail_at(b, (yaml_mark_t){0},
 		               "the policy is empty: it needs at least `version: 1`");
 	return rc;
