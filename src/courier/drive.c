@@ -21,13 +21,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { OLD_POLL_MS = 50, IDLE_POLL_MS = 1000, CAPTURE_US = 50000, POOL_CONNECTIONS = 32 };
-
-/* The version of news this thread has seen, so that nothing is slept through between two waits. */
-static __thread struct {
-	uint64_t id;
-	unsigned news;
-} drive_seen;
+enum { OLD_POLL_MS = 50, IDLE_POLL_MS = 1000, CAPTURE_US = 50000 };
 
 int64_t courier_now(void)
 {
@@ -35,94 +29,6 @@ int64_t courier_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
-/* --- the courier of a flavour --- */
-
-pthread_mutex_t courier_table_lock = PTHREAD_MUTEX_INITIALIZER;
-struct courier *courier_table;
-
-static int drive_condition(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-	int rc;
-
-	if (pthread_condattr_init(&attr))
-		return -1;
-	rc = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) || pthread_cond_init(cond, &attr);
-	pthread_condattr_destroy(&attr);
-	return rc ? -1 : 0;
-}
-
-static struct courier *drive_new(const struct flavour *fl)
-{
-	struct courier *c = calloc(1, sizeof *c);
-
-	if (!c)
-		return NULL;
-	c->fl = fl;
-	/* a reference of our own, never given back: the program's global_cleanup may come early */
-	if (CURL_HAS(fl, global_init) && CURL_FN(fl, global_init)(CURL_GLOBAL_DEFAULT))
-		goto fail;
-	c->multi = CURL_FN(fl, multi_init)();
-	if (!c->multi || pthread_mutex_init(&c->lock, NULL) || drive_condition(&c->changed))
-		goto fail;
-	CURL_FN(fl, multi_setopt)(c->multi, CURLMOPT_MAXCONNECTS, (long)POOL_CONNECTIONS);
-	c->share = CURL_HAS(fl, share_init) ? CURL_FN(fl, share_init)() : NULL;
-	if (c->share)
-		CURL_FN(fl, share_setopt)(c->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
-	return c;
-fail:
-	if (c->multi)
-		CURL_FN(fl, multi_cleanup)(c->multi);
-	free(c);
-	return NULL;
-}
-
-struct courier *courier_of(const struct flavour *fl)
-{
-	struct courier *c;
-
-	pthread_mutex_lock(&courier_table_lock);
-	for (c = courier_table; c && c->fl != fl; c = c->next)
-		;
-	if (!c) {
-		c = drive_new(fl);
-		if (c) {
-			c->next = courier_table;
-			courier_table = c;
-		}
-	}
-	pthread_mutex_unlock(&courier_table_lock);
-	return c;
-}
-
-CURL *courier_take_easy(struct courier *c)
-{
-	CURL *easy = NULL;
-
-	pthread_mutex_lock(&c->lock);
-	if (c->pooled)
-		easy = c->pool[--c->pooled];
-	pthread_mutex_unlock(&c->lock);
-	return easy ? easy : CURL_FN(c->fl, easy_init)();
-}
-
-/* A handle whose cookie engine was on is not used again: reset does not switch the engine off, and
- * in 7.88 loses the list of cookie files. */
-void courier_give_easy(struct courier *c, CURL *easy, bool clean)
-{
-	if (!easy)
-		return;
-	if (clean)
-		CURL_FN(c->fl, easy_reset)(easy);
-	pthread_mutex_lock(&c->lock);
-	bool kept = clean && c->pooled < COURIER_POOL;
-	if (kept)
-		c->pool[c->pooled++] = easy;
-	pthread_mutex_unlock(&c->lock);
-	if (!kept)
-		CURL_FN(c->fl, easy_cleanup)(easy);
 }
 
 void courier_wake(struct courier *c)
@@ -343,8 +249,7 @@ static void drive_reap(struct courier *c)
 	}
 }
 
-/* Snapshots after a turn. Only the driver changes the list of flying attempts, so it may walk it
- * up to what others append; the lock covers those. `quiet`: nothing came for a while. */
+/* Snapshots after a turn. `quiet`: nothing came for a while. */
 static void drive_snapshots(struct courier *c, bool quiet)
 {
 	struct attempt *todo = NULL;
@@ -412,7 +317,7 @@ static int drive_sleep(struct courier *c, int ms)
 		CURL_FN(c->fl, multi_poll)(c->multi, NULL, 0, ms, &ready);
 	else
 		CURL_FN(c->fl, multi_wait)
-		(c->multi, NULL, 0, ms < OLD_POLL_MS ? ms : OLD_POLL_MS, &ready);
+	(c->multi, NULL, 0, ms < OLD_POLL_MS ? ms : OLD_POLL_MS, &ready);
 	return ready;
 }
 
@@ -518,195 +423,4 @@ void courier_drive(struct courier *c, courier_done *done, void *arg, int64_t unt
 		else
 			drive_lead(c, done, arg, until);
 	}
-}
-
-/* --- attempts --- */
-
-static void attempt_free(struct attempt *a)
-{
-	tape_unref(a->tape);
-	build_free(a);
-	free(a);
-}
-
-struct attempt *attempt_ref(struct attempt *a)
-{
-	/* relaxed: whoever passes the pointer on holds a reference already */
-	atomic_fetch_add_explicit(&a->refs, 1, memory_order_relaxed);
-	return a;
-}
-
-void attempt_unref(struct attempt *a)
-{
-	/* acq_rel: every use by others happens before the memory is freed */
-	if (a && atomic_fetch_sub_explicit(&a->refs, 1, memory_order_acq_rel) == 1)
-		attempt_free(a);
-}
-
-static struct attempt *attempt_new(const struct courier_plan *plan, struct courier *c)
-{
-	static atomic_ullong last_id;
-	struct attempt *a = calloc(1, sizeof *a);
-
-	if (!a)
-		return NULL;
-	a->tape = tape_new(plan->keep);
-	if (!a->tape) {
-		free(a);
-		return NULL;
-	}
-	atomic_init(&a->refs, 1);
-	/* relaxed: only has to be another number each time */
-	a->id = 1 + atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed);
-	a->courier = c;
-	a->calls = plan->calls;
-	a->ctx = plan->ctx;
-	a->linger_us = plan->linger_us;
-	a->exit_wait_us = plan->exit_wait_us;
-	a->cancel_code = CURLE_ABORTED_BY_CALLBACK;
-	a->idle_us = courier_now();
-	a->renew_us = a->idle_us + RENEW_US;
-	a->captured_us = a->idle_us;
-	return a;
-}
-
-int attempt_start(const struct courier_plan *plan, struct attempt **out)
-{
-	struct courier *c = courier_of(plan->flavour);
-	struct attempt *a = c ? attempt_new(plan, c) : NULL;
-	int rc;
-
-	if (!a)
-		return COURIER_NOMEM;
-	rc = build_handle(a, plan);
-	if (rc) {
-		courier_give_easy(c, a->easy, false);
-		attempt_free(a);
-		return rc;
-	}
-	attempt_ref(a); /* the courier's, until it has ended */
-	pthread_mutex_lock(&c->lock);
-	if (c->closed) { /* a destructor of the program writes after our exit is through */
-		pthread_mutex_unlock(&c->lock);
-		courier_give_easy(c, a->easy, false);
-		attempt_unref(a);
-		attempt_unref(a);
-		return COURIER_CANNOT;
-	}
-	a->next = c->all;
-	if (c->all)
-		c->all->prev = a;
-	c->all = a;
-	c->asked = true;
-	if (c->driven)
-		courier_wake(c);
-	pthread_mutex_unlock(&c->lock);
-	*out = a;
-	return COURIER_OK;
-}
-
-struct tape *attempt_tape(struct attempt *a)
-{
-	return a->tape;
-}
-
-struct drive_waiter {
-	struct attempt *attempt;
-	unsigned seen;
-};
-
-static bool drive_has_news(struct courier *c, void *arg)
-{
-	struct drive_waiter *w = arg;
-
-	(void)c;
-	/* acquire: what the news is about is visible to whoever counts it */
-	return w->attempt->state == ATTEMPT_ENDED ||
-	       atomic_load_explicit(&w->attempt->news, memory_order_acquire) != w->seen;
-}
-
-void attempt_wait(struct attempt *a, int64_t until_us)
-{
-	struct courier *c = a->courier;
-	struct drive_waiter w = {a, drive_seen.id == a->id ? drive_seen.news : 0};
-
-	pthread_mutex_lock(&c->lock);
-	a->waiting++;
-	/* relaxed: a hint; the driver looks again at its next turn anyway */
-	if (c->driven && atomic_load_explicit(&a->paused, memory_order_relaxed) &&
-	    !tape_full(a->tape))
-		courier_wake(c);
-	courier_drive(c, drive_has_news, &w, until_us);
-	a->waiting--;
-	a->idle_us = courier_now();
-	drive_seen.id = a->id;
-	drive_seen.news = atomic_load_explicit(&a->news, memory_order_acquire);
-	pthread_mutex_unlock(&c->lock);
-}
-
-void attempt_phase(struct attempt *a, struct attempt_phase *out)
-{
-	struct tape_end end;
-	unsigned phase = atomic_load_explicit(&a->phase, memory_order_acquire);
-
-	tape_ended(a->tape, &end);
-	out->resolved = phase & RESOLVED;
-	out->connected = phase & CONNECTED;
-	out->gated = phase & GATED;
-	out->ended = end.ended;
-	/* relaxed: a number for progress callbacks */
-	out->uploaded = atomic_load_explicit(&a->uploaded, memory_order_relaxed);
-}
-
-static bool drive_has_ended(struct courier *c, void *arg)
-{
-	(void)c;
-	return ((struct attempt *)arg)->state == ATTEMPT_ENDED;
-}
-
-void attempt_cancel(struct attempt *a)
-{
-	struct courier *c = a->courier;
-
-	pthread_mutex_lock(&c->lock);
-	if (a->state != ATTEMPT_ENDED) {
-		a->cancel = true;
-		c->asked = true;
-		if (c->driven)
-			courier_wake(c);
-		courier_drive(c, drive_has_ended, a, courier_now() + 1000000);
-	}
-	pthread_mutex_unlock(&c->lock);
-}
-
-void attempt_orphan(struct attempt *a)
-{
-	struct courier *c = a->courier;
-
-	pthread_mutex_lock(&c->lock);
-	if (a->state != ATTEMPT_ENDED && !a->orphan) {
-		a->orphan = true;
-		a->idle_us = courier_now();
-		c->asked = true;
-		if (c->driven)
-			courier_wake(c);
-		life_background(c);
-	}
-	pthread_mutex_unlock(&c->lock);
-}
-
-struct curl_slist *attempt_cookies(struct attempt *a)
-{
-	struct courier *c = a->courier;
-	struct curl_slist *copy = NULL;
-
-	pthread_mutex_lock(&c->lock);
-	if (a->state == ATTEMPT_ENDED)
-		for (const struct curl_slist *s = a->cookies; s; s = s->next) {
-			struct curl_slist *more = CURL_FN(c->fl, slist_append)(copy, s->data);
-
-			copy = more ? more : copy;
-		}
-	pthread_mutex_unlock(&c->lock);
-	return copy;
 }

@@ -96,14 +96,18 @@ struct courier {
 
 int64_t courier_now(void); /* CLOCK_MONOTONIC, microseconds */
 
-/* drive.c */
+/* pool.c */
 struct courier *courier_of(const struct flavour *fl);
+CURL *courier_take_easy(struct courier *c);
+void courier_give_easy(struct courier *c, CURL *easy, bool clean);
+extern pthread_mutex_t courier_table_lock;
+extern struct courier *courier_table;
+
+/* drive.c */
 typedef bool courier_done(struct courier *c, void *arg);
 /* With the lock held on entry and return. At least one turn when nobody else drives. */
 void courier_drive(struct courier *c, courier_done *done, void *arg, int64_t until_us);
 void courier_wake(struct courier *c);
-CURL *courier_take_easy(struct courier *c);
-void courier_give_easy(struct courier *c, CURL *easy, bool clean);
 void attempt_tell(struct attempt *a, unsigned phase);
 
 /* build.c */
@@ -117,8 +121,6 @@ bool gate_url_authority(const char *url, struct authority *out);
 
 /* life.c */
 void life_background(struct courier *c); /* with the lock held */
-extern pthread_mutex_t courier_table_lock;
-extern struct courier *courier_table;
 
 /* tape.c, for fork: the lock may be held by a thread that does not exist here */
 void tape_forked(struct tape *t);

@@ -1,0 +1,96 @@
+/* The couriers, one for each libcurl in the process, and the easy handles each keeps for reuse.
+ *
+ * A handle from the pool was reset and never had a cookie engine, so nothing of one write can show
+ * in the next; what a reset keeps (connections are the CURLM's) saves most of the cost of a new
+ * one. Couriers are never freed: connections and readers may outlive every attempt. */
+#include "courier/inside.h"
+
+#include <stdlib.h>
+
+enum { POOL_CONNECTIONS = 32 };
+
+pthread_mutex_t courier_table_lock = PTHREAD_MUTEX_INITIALIZER;
+struct courier *courier_table;
+
+static int pool_condition(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+	int rc;
+
+	if (pthread_condattr_init(&attr))
+		return -1;
+	rc = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) || pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+	return rc ? -1 : 0;
+}
+
+static struct courier *pool_new(const struct flavour *fl)
+{
+	struct courier *c = calloc(1, sizeof *c);
+
+	if (!c)
+		return NULL;
+	c->fl = fl;
+	/* a reference of our own, never given back: the program's global_cleanup may come early */
+	if (CURL_HAS(fl, global_init) && CURL_FN(fl, global_init)(CURL_GLOBAL_DEFAULT))
+		goto fail;
+	c->multi = CURL_FN(fl, multi_init)();
+	if (!c->multi || pthread_mutex_init(&c->lock, NULL) || pool_condition(&c->changed))
+		goto fail;
+	CURL_FN(fl, multi_setopt)(c->multi, CURLMOPT_MAXCONNECTS, (long)POOL_CONNECTIONS);
+	c->share = CURL_HAS(fl, share_init) ? CURL_FN(fl, share_init)() : NULL;
+	if (c->share)
+		CURL_FN(fl, share_setopt)(c->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
+	return c;
+fail:
+	if (c->multi)
+		CURL_FN(fl, multi_cleanup)(c->multi);
+	free(c);
+	return NULL;
+}
+
+struct courier *courier_of(const struct flavour *fl)
+{
+	struct courier *c;
+
+	pthread_mutex_lock(&courier_table_lock);
+	for (c = courier_table; c && c->fl != fl; c = c->next)
+		;
+	if (!c) {
+		c = pool_new(fl);
+		if (c) {
+			c->next = courier_table;
+			courier_table = c;
+		}
+	}
+	pthread_mutex_unlock(&courier_table_lock);
+	return c;
+}
+
+CURL *courier_take_easy(struct courier *c)
+{
+	CURL *easy = NULL;
+
+	pthread_mutex_lock(&c->lock);
+	if (c->pooled)
+		easy = c->pool[--c->pooled];
+	pthread_mutex_unlock(&c->lock);
+	return easy ? easy : CURL_FN(c->fl, easy_init)();
+}
+
+/* A handle whose cookie engine was on is not used again: reset does not switch the engine off, and
+ * in 7.88 loses the list of cookie files. */
+void courier_give_easy(struct courier *c, CURL *easy, bool clean)
+{
+	if (!easy)
+		return;
+	if (clean)
+		CURL_FN(c->fl, easy_reset)(easy);
+	pthread_mutex_lock(&c->lock);
+	bool kept = clean && c->pooled < COURIER_POOL;
+	if (kept)
+		c->pool[c->pooled++] = easy;
+	pthread_mutex_unlock(&c->lock);
+	if (!kept)
+		CURL_FN(c->fl, easy_cleanup)(easy);
+}
