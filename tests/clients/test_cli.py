@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from harness import BUILD
+from harness import build
 
 COMMANDS = [["run"], ["check"], ["ledger"], ["ledger", "list"], ["ledger", "show"], ["ledger", "resolve"], ["ledger", "forget"],
             ["ledger", "verify"], ["stats"], ["events"]]
@@ -126,12 +126,12 @@ def test_run_sets_the_environment(world):
     env = dict(line.split("=", 1) for line in result.out.splitlines())
     assert env["SENDONCE_POLICY"] == world.policy_file and env["SENDONCE_LEDGER"] == world.path("other")
     assert (env["SENDONCE_SCOPE"], env["SENDONCE_RUN"], env["SENDONCE_MODE"]) == ("s 1", "r/1", "enforce")
-    assert env["LD_PRELOAD"] == os.path.realpath(os.path.join(BUILD, "libsendonce.so"))
+    assert env["LD_PRELOAD"] == os.path.realpath(os.path.join(build(), "libsendonce.so"))
     assert os.path.exists(world.path("other")) and not os.path.exists(world.ledger)
 
 
 def test_run_goes_before_what_is_preloaded_already(world):
-    mine = os.path.realpath(os.path.join(BUILD, "libsendonce.so"))
+    mine = os.path.realpath(os.path.join(build(), "libsendonce.so"))
     result = world.cli("run", "--", "sh", "-c", "echo $LD_PRELOAD", LD_PRELOAD="libc.so.6")
     assert result.out == mine + ":libc.so.6\n"
 
@@ -225,5 +225,5 @@ def test_a_damaged_line_is_counted(world, bad):
 
 def test_a_closed_reader_is_a_failure(world):
     with open("/dev/full", "w") as full:
-        done = subprocess.run([os.path.join(BUILD, "sendonce"), "--help"], stdout=full, stderr=subprocess.PIPE, env=world.env(preload=False))
+        done = subprocess.run([os.path.join(build(), "sendonce"), "--help"], stdout=full, stderr=subprocess.PIPE, env=world.env(preload=False))
     assert done.returncode == 1 and b"standard output" in done.stderr
