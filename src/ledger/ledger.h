@@ -51,6 +51,8 @@ void ledger_close(struct ledger *ledger); /* unmaps; tests and CLI only, a host 
 /* 32 random bytes made at creation: the HMAC secret when the operator names none. */
 const uint8_t *ledger_secret(const struct ledger *ledger);
 const char *ledger_path(const struct ledger *ledger);
+/* What an operator should know about where the file lies (FUSE); null when there is nothing. */
+const char *ledger_warning(const struct ledger *ledger);
 
 /* --- records --- */
 

@@ -1,0 +1,91 @@
+/* Stored answers: an extent in the heap, its size and checksum in the record's bank.
+ *
+ * The bytes are copied in before the record is locked; publishing the bank is what makes them the
+ * answer. One that finds no room, or is larger than max_response, is not kept: the write is still
+ * done, and a retry is told that it was executed. A copy out is checked against the sum and the
+ * state word, so that an extent given to somebody else meanwhile is noticed. */
+#include <errno.h>
+
+#include "ledger/internal.h"
+
+void answer_store(struct ledger *l, const struct ledger_answer *answer, uint64_t id,
+                  struct stamp now, uint32_t *unit)
+{
+	void *at;
+
+	*unit = 0;
+	if (!answer || answer->blob.n == 0 || answer->blob.n > UINT32_MAX - 8)
+		return;
+	if (l->max_response > 0 && answer->blob.n > (uint64_t)l->max_response)
+		return;
+	*unit = heap_take(l, (answer->blob.n + 7) / 8 * 8, EXTENT_ANSWER, id, now);
+	if (!*unit)
+		return;
+	at = heap_at(l, *unit, EXTENT_ANSWER, id, answer->blob.n);
+	if (at)
+		shared_in_bytes(at, answer->blob.p, answer->blob.n);
+	else
+		*unit = 0;
+}
+
+void answer_attach(struct ledger *l, struct change *c, const struct ledger_answer *answer,
+                   uint32_t unit, bool final, struct stamp now)
+{
+	(void)l;
+	change_drop_answer(c);
+	c->bank.status = answer ? (int32_t)answer->status : 0;
+	if (!unit || !answer)
+		return;
+	c->bank.answer = unit;
+	c->bank.answer_size = (uint32_t)answer->blob.n;
+	c->bank.answer_sum = sum_bytes(c->id, answer->blob.p, answer->blob.n);
+	if (final)
+		c->bank.flags |= BANK_ANSWER_FINAL;
+	else
+		c->bank.keep_until = lease_make(now, LEASE_SECONDS);
+}
+
+static int copy_out(struct ledger *l, const struct layout_bank *bank, uint64_t id, struct buf *blob)
+{
+	size_t n = bank->answer_size, whole = n / 8 * 8, start = blob->n;
+	uint64_t last;
+	const char *at = heap_at(l, bank->answer, EXTENT_ANSWER, id, (n + 7) / 8 * 8);
+	char part[512];
+
+	if (!at)
+		return LEDGER_NONE;
+	for (size_t i = 0; i < whole; i += sizeof(part)) {
+		size_t step = whole - i < sizeof(part) ? whole - i : sizeof(part);
+		shared_out(part, at + i, step);
+		buf_add(blob, part, step);
+	}
+	if (n > whole) {
+		shared_out(&last, at + whole, 8);
+		buf_add(blob, &last, n - whole);
+	}
+	if (blob->failed)
+		return LEDGER_NOMEM;
+	return sum_bytes(id, blob->data + start, n) == bank->answer_sum ? LEDGER_OK : LEDGER_NONE;
+}
+
+int ledger_answer(struct ledger *l, const struct record_view *view, struct buf *blob, long *status)
+{
+	struct layout_record *rec = record_of(l, view->id, NULL);
+	struct layout_bank bank;
+	uint64_t id, word;
+	size_t start = blob->n;
+	int saved = errno, rc;
+
+	*status = 0;
+	if (!rec || !record_read(l, rec, &id, &word, &bank) || id != view->id)
+		return LEDGER_NONE;
+	if (bank.generation != view->generation || !bank.answer || (bank.flags & BANK_DAMAGED))
+		return LEDGER_NONE;
+	rc = copy_out(l, &bank, id, blob);
+	if (rc == LEDGER_OK)
+		*status = bank.status;
+	else if (!blob->failed)
+		blob->n = start;
+	errno = saved;
+	return rc;
+}

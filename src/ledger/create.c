@@ -1,0 +1,269 @@
+/* Making a ledger: complete under a temporary name, then linked into place.
+ *
+ * Nobody ever sees a half-made file: whoever dies on the way leaves only a temporary name, and of
+ * several that make one at once link(2) lets one win. The space is allocated before anything is
+ * mapped, so that a full disk is an error here and never a signal later. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ledger/internal.h"
+
+enum { HIGH_FD = 10, RECORD_SHARE = 2560 };
+
+/* A program may have closed 0, 1 or 2: what it prints next must not land in the ledger. */
+int create_fd_high(int fd)
+{
+	int high, saved;
+
+	if (fd < 0 || fd > 2)
+		return fd;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	saved = errno;
+	close(fd);
+	errno = saved;
+	return high;
+}
+
+static uint64_t align(uint64_t n)
+{
+	return (n + LAYOUT_PAGE - 1) / LAYOUT_PAGE * LAYOUT_PAGE;
+}
+
+/* A record and what it was written with are 1.5 KiB; the rest of its share is for its answer. */
+void create_plan(struct layout_fixed *f, uint64_t size)
+{
+	uint64_t records = size / RECORD_SHARE, index = 1024;
+
+	while (index < 4 * records && index < UINT64_C(1) << 31)
+		index *= 2;
+	f->size = size;
+	f->header_size = LAYOUT_HEADER;
+	f->owners_at = LAYOUT_HEADER;
+	f->index_at = f->owners_at + align(LAYOUT_OWNERS * sizeof(struct layout_owner));
+	f->index_count = index;
+	f->records_at = f->index_at + align(index * 8);
+	f->record_count = records;
+	f->keys_at = f->records_at + align(records * sizeof(struct layout_record));
+	f->key_count = records;
+	f->heap_at = f->keys_at + align(records * sizeof(struct layout_key));
+	f->heap_size = f->heap_at < size ? size - f->heap_at : 0;
+}
+
+static void read_machine(uint8_t out[16])
+{
+	char text[33] = {0};
+	int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
+	unsigned byte;
+
+	if (fd < 0)
+		return;
+	if (read(fd, text, 32) == 32) {
+		for (int i = 0; i < 16 && sscanf(text + 2 * i, "%2x", &byte) == 1; i++)
+			out[i] = (uint8_t)byte;
+	}
+	close(fd);
+}
+
+static int random_bytes(void *out, size_t n)
+{
+	ssize_t got;
+
+	do
+		got = getrandom(out, n, 0);
+	while (got < 0 && errno == EINTR);
+	return got == (ssize_t)n ? 0 : -1;
+}
+
+static int header_fill(struct layout_fixed *f, uint64_t size)
+{
+	struct stamp now = clock_now();
+
+	memset(f, 0, sizeof(*f));
+	memcpy(f->magic, LAYOUT_MAGIC, sizeof(f->magic));
+	f->layout = LAYOUT_VERSION;
+	f->compatible = LAYOUT_COMPATIBLE;
+	f->incompatible = LAYOUT_INCOMPATIBLE;
+	create_plan(f, size);
+	f->boot = now.boot;
+	f->made_us = now.wall_us;
+	read_machine(f->machine);
+	if (random_bytes(f->secret, sizeof(f->secret)) != 0)
+		return -1;
+	f->sum = sum_bytes(0, f, offsetof(struct layout_fixed, sum));
+	return 0;
+}
+
+static int write_all(int fd, const void *data, size_t n, off_t at)
+{
+	const char *p = data;
+	ssize_t done;
+
+	while (n > 0) {
+		done = pwrite(fd, p, n, at);
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return -1;
+		p += done;
+		at += done;
+		n -= (size_t)done;
+	}
+	return 0;
+}
+
+/* Owners and index are written out as zeroes: they are used all over from the first write on. */
+static int write_tables(int fd, const struct layout_fixed *f)
+{
+	static const char zeroes[16 * LAYOUT_PAGE];
+	uint64_t at = 0, n;
+
+	for (; at < f->records_at; at += n) {
+		n = f->records_at - at < sizeof(zeroes) ? f->records_at - at : sizeof(zeroes);
+		if (write_all(fd, zeroes, n, (off_t)at) != 0)
+			return -1;
+	}
+	return write_all(fd, f, sizeof(*f), 0);
+}
+
+static int allocate(int fd, uint64_t size)
+{
+	int rc;
+
+	do
+		rc = posix_fallocate(fd, 0, (off_t)size);
+	while (rc == EINTR);
+	errno = rc;
+	return rc ? -1 : 0;
+}
+
+static int fill_file(int fd, uint64_t size)
+{
+	struct layout_fixed fixed;
+
+	/* fchmod: neither the umask nor a folder's default ACL may make it more or less. */
+	if (fchmod(fd, 0600) != 0 || header_fill(&fixed, size) != 0)
+		return -1;
+	if (allocate(fd, size) != 0 || write_tables(fd, &fixed) != 0)
+		return -1;
+	return fsync(fd);
+}
+
+static void sync_folder(const char *path)
+{
+	char folder[PATH_MAX];
+	char *slash;
+	int fd;
+
+	snprintf(folder, sizeof(folder), "%s", path);
+	slash = strrchr(folder, '/');
+	if (!slash)
+		return;
+	slash[slash == folder] = '\0';
+	fd = create_fd_high(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	if (fd < 0)
+		return;
+	fsync(fd);
+	close(fd);
+}
+
+static int fail_create(const char *path, struct ledger_error *error)
+{
+	int code = errno;
+	const char *remedy = "";
+
+	if (code == ENOSPC || code == EDQUOT || code == EFBIG)
+		remedy = "; free some space or make ledger.size smaller";
+	else if (code == EACCES || code == EROFS || code == EPERM)
+		remedy = "; make its folder writable for this user or name another ledger";
+	return file_fail(error, LEDGER_CANNOT, "%s: cannot be made: %s%s", path, strerror(code),
+	                 remedy);
+}
+
+int create_file(const struct ledger_options *o, struct ledger_error *error)
+{
+	char temporary[PATH_MAX];
+	uint64_t nonce;
+	int fd, rc = LEDGER_OK;
+
+	if (o->size < LAYOUT_MIN_SIZE || o->size > LAYOUT_MAX_SIZE)
+		return file_fail(
+		        error, LEDGER_CANNOT,
+		        "%s: cannot be made: ledger.size is %lld bytes, it must be between "
+		        "256KiB and 64GiB",
+		        o->path, (long long)o->size);
+	if (random_bytes(&nonce, sizeof(nonce)) != 0 ||
+	    snprintf(temporary, sizeof(temporary), "%s.new.%llx", o->path,
+	             (unsigned long long)nonce) >= (int)sizeof(temporary)) {
+		return file_fail(error, LEDGER_CANNOT, "%s: cannot be made", o->path);
+	}
+	fd = create_fd_high(
+	        open(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+	if (fd < 0)
+		return fail_create(o->path, error);
+	if (fill_file(fd, (uint64_t)o->size / LAYOUT_PAGE * LAYOUT_PAGE) != 0)
+		rc = fail_create(o->path, error);
+	else if (link(temporary, o->path) != 0 && errno != EEXIST)
+		rc = fail_create(o->path, error);
+	/* Before anybody looks: a ledger has one name. */
+	unlink(temporary);
+	close(fd);
+	if (rc == LEDGER_OK)
+		sync_folder(o->path);
+	return rc;
+}
+
+static int make_folders(char *folder, struct ledger_error *error)
+{
+	char *at = folder;
+
+	while ((at = strchr(at + 1, '/')) != NULL) {
+		*at = '\0';
+		if (mkdir(folder, 0700) != 0 && errno != EEXIST && errno != EROFS &&
+		    errno != EACCES)
+			return fail_create(folder, error);
+		*at = '/';
+	}
+	if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+		return fail_create(folder, error);
+	return LEDGER_OK;
+}
+
+/* Whoever may rename files in the folder may replace the ledger: not everybody, then. */
+int create_folder_check(const struct ledger_options *o, struct ledger_error *error)
+{
+	char folder[PATH_MAX];
+	struct stat st;
+	char *slash;
+	int rc = LEDGER_OK;
+
+	if (strlen(o->path) >= sizeof(folder))
+		return file_fail(error, LEDGER_CANNOT, "the ledger's path is too long");
+	strcpy(folder, o->path);
+	slash = strrchr(folder, '/');
+	slash[slash == folder] = '\0';
+	if (stat(folder, &st) != 0 && errno == ENOENT && o->make_folder && !o->read_only) {
+		rc = make_folders(folder, error);
+		if (rc == LEDGER_OK && stat(folder, &st) != 0)
+			return fail_create(folder, error);
+	} else if (stat(folder, &st) != 0) {
+		return file_fail(
+		        error, LEDGER_CANNOT,
+		        "%s: its folder %s cannot be used: %s; make it (mode 0700) or name "
+		        "another ledger",
+		        o->path, folder, strerror(errno));
+	}
+	if (rc != LEDGER_OK)
+		return rc;
+	if ((st.st_mode & S_IWOTH) && !(st.st_mode & S_ISVTX))
+		return file_fail(error, LEDGER_CANNOT,
+		                 "%s: everybody may replace files in %s; chmod o-w that folder",
+		                 o->path, folder);
+	return LEDGER_OK;
+}

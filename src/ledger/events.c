@@ -1,0 +1,191 @@
+/* The event log: one line, one write(2), on a descriptor opened for it.
+ *
+ * O_APPEND makes lines of many processes land whole one after the other. Whatever a program put
+ * into a name is escaped, and invalid UTF-8 replaced, so that each line is one JSON object. A line
+ * that cannot be written is lost; the caller counts it. */
+#include "ledger/events.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HIGH_FD = 10, KEY_SHOWN = 8, FINGERPRINT_SHOWN = 8 };
+
+struct event event_make(const char *name)
+{
+	struct event e = {0};
+
+	e.event = name;
+	e.generation = e.attempt = e.wire_sends = e.status = e.curlcode = e.ms = e.bytes = -1;
+	return e;
+}
+
+/* Length of the UTF-8 sequence at p, 0 when it is none: no overlong forms, no surrogates. */
+static size_t utf8_length(const unsigned char *p, size_t n)
+{
+	size_t want = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+
+	if (want == 0 || p[0] > 0xf4 || want > n)
+		return 0;
+	for (size_t i = 1; i < want; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+		return 0;
+	return want;
+}
+
+static void add_string(struct buf *out, const char *text, size_t n)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	size_t step;
+
+	buf_add_char(out, '"');
+	for (size_t i = 0; i < n; i += step) {
+		step = utf8_length(p + i, n - i);
+		if (step == 0) {
+			buf_add_text(out, "\\ufffd");
+			step = 1;
+		} else if (p[i] == '"' || p[i] == '\\') {
+			buf_add_char(out, '\\');
+			buf_add_char(out, (char)p[i]);
+		} else if (p[i] < 0x20 || p[i] == 0x7f) {
+			buf_printf(out, "\\u%04x", p[i]);
+		} else {
+			buf_add(out, p + i, step);
+		}
+	}
+	buf_add_char(out, '"');
+}
+
+static void add_name(struct buf *out, const char *name)
+{
+	buf_add_char(out, out->n && out->data[out->n - 1] != '{' ? ',' : '{');
+	buf_printf(out, "\"%s\":", name);
+}
+
+static void add_text(struct buf *out, const char *name, const char *text, size_t most)
+{
+	if (!text)
+		return;
+	add_name(out, name);
+	add_string(out, text, strnlen(text, most));
+}
+
+static void add_number(struct buf *out, const char *name, int64_t value)
+{
+	if (value < 0)
+		return;
+	add_name(out, name);
+	buf_printf(out, "%" PRId64, value);
+}
+
+static void add_hex(struct buf *out, const char *name, const uint8_t *bytes, size_t n)
+{
+	char hex[65];
+
+	if (!bytes)
+		return;
+	hex_encode(hex, bytes, n);
+	add_text(out, name, hex, sizeof(hex));
+}
+
+static void add_exe(struct buf *out)
+{
+	char path[PATH_MAX];
+	const char *name;
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (n <= 0)
+		return;
+	path[n] = '\0';
+	name = strrchr(path, '/');
+	add_text(out, "exe", name ? name + 1 : path, sizeof(path));
+}
+
+static void add_record(struct buf *out, uint64_t record)
+{
+	if (!record)
+		return;
+	add_name(out, "record");
+	buf_printf(out, "\"%016" PRIx64 "\"", record);
+}
+
+void event_format(struct buf *out, const struct event *e, struct stamp now)
+{
+	char time[32];
+	int saved = errno;
+
+	clock_rfc3339(time, sizeof(time), now.wall_us);
+	buf_add_text(out, "{\"time\":");
+	add_string(out, time, strlen(time));
+	add_text(out, "event", e->event, SIZE_MAX);
+	add_text(out, "run", e->run, SIZE_MAX);
+	add_text(out, "scope", e->scope, SIZE_MAX);
+	add_number(out, "pid", getpid());
+	add_exe(out);
+	add_text(out, "mode", e->mode, SIZE_MAX);
+	add_text(out, "operation", e->operation, SIZE_MAX);
+	add_text(out, "method", e->method, SIZE_MAX);
+	add_text(out, "host", e->host, SIZE_MAX);
+	add_text(out, "path", e->path, SIZE_MAX);
+	add_text(out, "key", e->key, KEY_SHOWN);
+	add_hex(out, "fingerprint", e->fingerprint, FINGERPRINT_SHOWN);
+	add_record(out, e->record);
+	add_number(out, "generation", e->generation);
+	add_text(out, "verdict", e->verdict, SIZE_MAX);
+	add_text(out, "reason", e->reason, SIZE_MAX);
+	add_number(out, "attempt", e->attempt);
+	add_number(out, "wire_sends", e->wire_sends);
+	add_text(out, "outcome", e->outcome, SIZE_MAX);
+	add_number(out, "status", e->status);
+	add_number(out, "curlcode", e->curlcode);
+	add_number(out, "ms", e->ms);
+	add_number(out, "bytes", e->bytes);
+	add_text(out, "served", e->served, SIZE_MAX);
+	add_hex(out, "trace", e->trace, 16);
+	add_text(out, "text", e->text, SIZE_MAX);
+	buf_add_text(out, "}\n");
+	errno = saved;
+}
+
+/* Never 0-2: a program that closed them may be about to print. */
+static int open_log(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+	              0600);
+	int high;
+
+	if (fd < 0 || fd > 2)
+		return fd;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	close(fd);
+	return high;
+}
+
+int event_write(const char *path, const struct event *event)
+{
+	struct buf line = {0};
+	ssize_t n = -1;
+	int fd = -1, saved = errno;
+
+	event_format(&line, event, clock_now());
+	if (!line.failed)
+		fd = open_log(path);
+	if (fd >= 0) {
+		do
+			n = write(fd, line.data, line.n);
+		while (n < 0 && errno == EINTR);
+		close(fd);
+	}
+	n = n >= 0 && (size_t)n == line.n ? 0 : -1;
+	buf_free(&line);
+	errno = saved;
+	return (int)n;
+}

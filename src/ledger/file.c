@@ -1,0 +1,324 @@
+/* Opening the ledger: every reason not to trust a file is found here, before it is mapped.
+ *
+ * The descriptor is closed once the file is mapped, so that a program that closes every descriptor,
+ * or forks, keeps its ledger. The fixed part of the header is copied and checked; from then on no
+ * bound is read from the file. A file that is not right is left as it is: it is never replaced by
+ * an empty one, because an empty ledger lets every old write happen again. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "ledger/internal.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+int file_fail(struct ledger_error *error, int code, const char *format, ...)
+{
+	va_list args;
+
+	if (!error)
+		return code;
+	va_start(args, format);
+	vsnprintf(error->text, sizeof(error->text), format, args);
+	va_end(args);
+	return code;
+}
+
+/* One call for the whole mapping: the kernel writes what is dirty, ours and our neighbours', so
+ * that flushes of several processes are one. Its price is the disk's, not the range's. */
+int file_flush(struct ledger *l)
+{
+	int saved = errno, rc = LEDGER_OK;
+
+	if (l->durable && msync(l->base, l->size, MS_SYNC) != 0)
+		rc = LEDGER_CANNOT;
+	errno = saved;
+	return rc;
+}
+
+/* Asks the kernel for the pages instead of finding out by SIGBUS. Only when a place is used for the
+ * first time, and for a piece at once, so that it is one call for many records. */
+bool file_populate(struct ledger *l, uint64_t offset, uint64_t n)
+{
+	uint64_t piece = 4 * LAYOUT_PAGE, from = offset / piece * piece;
+	uint64_t to = (offset + n + piece - 1) / piece * piece;
+	int saved = errno;
+	bool fresh = offset == from || to - from > piece, fine = true;
+
+	if (to > l->size)
+		to = l->size;
+	if (fresh && madvise(l->base + from, to - from, MADV_POPULATE_WRITE) != 0)
+		fine = errno != EFAULT && errno != ENOMEM && errno != ENOSPC && errno != EHWPOISON;
+	errno = saved;
+	return fine;
+}
+
+static int check_filesystem(int fd, struct ledger *l, struct ledger_error *error)
+{
+	static const struct {
+		unsigned long type;
+		const char *name;
+	} refused[] = {{0x6969, "NFS"},      {0x01021997, "9p"},  {0x6a656a63, "virtiofs"},
+	               {0xff534d42, "CIFS"}, {0xfe534d42, "SMB"}, {0x517b, "SMB"},
+	               {0x00c36400, "Ceph"}, {0x5346414f, "AFS"}, {0x0bd00bd0, "Lustre"}};
+	struct statfs fs;
+	unsigned long type;
+
+	if (fstatfs(fd, &fs) != 0)
+		return LEDGER_OK;
+	type = (unsigned long)fs.f_type & 0xffffffff;
+	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+		if (refused[i].type == type)
+			return file_fail(
+			        error, LEDGER_CANNOT,
+			        "%s: is on %s, where processes on two machines do not see "
+			        "each other's writes at once; move the ledger to a local disk",
+			        l->path, refused[i].name);
+	}
+	if (type == 0x65735546)
+		snprintf(l->warning, sizeof(l->warning),
+		         "%.160s: is on FUSE; safe only if one kernel mounts it", l->path);
+	return LEDGER_OK;
+}
+
+static int check_stat(const struct stat *st, const char *path, struct ledger_error *error)
+{
+	if (!S_ISREG(st->st_mode))
+		return file_fail(error, LEDGER_FOREIGN, "%s: is not a regular file", path);
+	if (st->st_uid != geteuid())
+		return file_fail(
+		        error, LEDGER_CANNOT,
+		        "%s: belongs to user %u, this process runs as user %u; name another "
+		        "ledger or run as its owner",
+		        path, (unsigned)st->st_uid, (unsigned)geteuid());
+	if (st->st_mode & 077)
+		return file_fail(error, LEDGER_CANNOT,
+		                 "%s: others may read or write it (mode %03o); chmod 600 it if you "
+		                 "trust what is in it",
+		                 path, (unsigned)st->st_mode & 0777);
+	if (st->st_nlink != 1)
+		return file_fail(error, LEDGER_CANNOT,
+		                 "%s: has %lu names (hard links); a ledger has one", path,
+		                 (unsigned long)st->st_nlink);
+	return LEDGER_OK;
+}
+
+/* Our own plan of a file of this size must be what the header says, word for word. */
+static int check_plan(const struct layout_fixed *f, uint64_t size, const char *path,
+                      struct ledger_error *error)
+{
+	struct layout_fixed plan = {0};
+
+	create_plan(&plan, f->size);
+	if (f->size != size)
+		return file_fail(error, LEDGER_FOREIGN,
+		                 "%s: is %llu bytes, its header says %llu: it was cut or grown",
+		                 path, (unsigned long long)size, (unsigned long long)f->size);
+	if (plan.owners_at != f->owners_at || plan.index_at != f->index_at ||
+	    plan.index_count != f->index_count || plan.records_at != f->records_at ||
+	    plan.record_count != f->record_count || plan.keys_at != f->keys_at ||
+	    plan.key_count != f->key_count || plan.heap_at != f->heap_at ||
+	    plan.heap_size != f->heap_size || f->header_size != LAYOUT_HEADER)
+		return file_fail(error, LEDGER_FOREIGN, "%s: is damaged (layout)", path);
+	return LEDGER_OK;
+}
+
+static int check_header(int fd, uint64_t size, struct ledger *l, struct ledger_error *error)
+{
+	struct layout_fixed *f = &l->fixed;
+	ssize_t n;
+
+	do
+		n = pread(fd, f, sizeof(*f), 0);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return file_fail(error, LEDGER_CANNOT, "%s: cannot be read: %s", l->path,
+		                 strerror(errno));
+	if ((size_t)n < sizeof(*f) || memcmp(f->magic, LAYOUT_MAGIC, sizeof(f->magic)) != 0)
+		return file_fail(
+		        error, LEDGER_FOREIGN,
+		        "%s: is not a sendonce ledger; it is left alone, name another path",
+		        l->path);
+	if (f->layout != LAYOUT_VERSION || (f->incompatible & ~LAYOUT_INCOMPATIBLE))
+		return file_fail(
+		        error, LEDGER_FOREIGN,
+		        "%s: is a ledger of another version (layout %u, this one reads %u)",
+		        l->path, f->layout, (unsigned)LAYOUT_VERSION);
+	if (f->sum != sum_bytes(0, f, offsetof(struct layout_fixed, sum)))
+		return file_fail(error, LEDGER_FOREIGN,
+		                 "%s: its header is damaged; move it away only after asking the "
+		                 "providers what was executed",
+		                 l->path);
+	return check_plan(f, size, l->path, error);
+}
+
+static int check_file(int fd, struct ledger *l, struct ledger_error *error)
+{
+	struct stat st;
+	int rc;
+
+	if (fstat(fd, &st) != 0)
+		return file_fail(error, LEDGER_CANNOT, "%s: %s", l->path, strerror(errno));
+	rc = check_stat(&st, l->path, error);
+	if (rc == LEDGER_OK)
+		rc = check_filesystem(fd, l, error);
+	return rc == LEDGER_OK ? check_header(fd, (uint64_t)st.st_size, l, error) : rc;
+}
+
+static int fail_open(const struct ledger_options *o, int code, struct ledger_error *error)
+{
+	if (code == ENOENT)
+		return file_fail(error, LEDGER_CANNOT, "%s: does not exist", o->path);
+	if (code == ELOOP)
+		return file_fail(error, LEDGER_CANNOT,
+		                 "%s: is a symbolic link; name the file itself", o->path);
+	if (code == EROFS || code == EACCES || code == EPERM)
+		return file_fail(
+		        error, LEDGER_CANNOT,
+		        "%s: cannot be opened for %s: %s; make it writable for this user or "
+		        "name another ledger",
+		        o->path, o->read_only ? "reading" : "writing", strerror(code));
+	return file_fail(error, LEDGER_CANNOT, "%s: %s", o->path, strerror(code));
+}
+
+/* Never with O_CREAT: a missing ledger is made elsewhere, whole, and linked into place. */
+static int open_file(const struct ledger_options *o, struct ledger_error *error)
+{
+	int flags = (o->read_only ? O_RDONLY : O_RDWR) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+	int fd = -1, rc;
+
+	for (int tries = 0; tries < 3; tries++) {
+		fd = create_fd_high(open(o->path, flags));
+		if (fd >= 0)
+			return fd;
+		if (errno != ENOENT || !o->create || o->read_only)
+			return fail_open(o, errno, error);
+		rc = create_file(o, error);
+		if (rc != LEDGER_OK)
+			return rc;
+	}
+	return file_fail(error, LEDGER_CANNOT, "%s: disappears as soon as it is made", o->path);
+}
+
+static void find_exe(struct ledger *l)
+{
+	char path[PATH_MAX];
+	const char *name;
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (n <= 0)
+		return;
+	path[n] = '\0';
+	name = strrchr(path, '/');
+	name = name ? name + 1 : path;
+	memcpy(l->exe, name, strnlen(name, sizeof(l->exe) - 1));
+}
+
+static struct ledger *ledger_new(const struct ledger_options *o)
+{
+	size_t n = strlen(o->path);
+	struct ledger *l = calloc(1, sizeof(*l) + n + 1);
+
+	if (!l)
+		return NULL;
+	memcpy(l->path, o->path, n);
+	l->durable = o->durable;
+	l->read_only = o->read_only;
+	l->max_response = o->max_response;
+	find_exe(l);
+	return l;
+}
+
+static int map_file(int fd, struct ledger *l, struct ledger_error *error)
+{
+	int protection = l->read_only ? PROT_READ : PROT_READ | PROT_WRITE;
+	void *base = mmap(NULL, l->fixed.size, protection, MAP_SHARED, fd, 0);
+
+	if (base == MAP_FAILED)
+		return file_fail(error, LEDGER_CANNOT, "%s: cannot be mapped: %s", l->path,
+		                 strerror(errno));
+	l->base = base;
+	l->size = l->fixed.size;
+	l->header = base;
+	return LEDGER_OK;
+}
+
+static int open_all(const struct ledger_options *o, struct ledger **out, struct ledger_error *error)
+{
+	struct ledger *l;
+	int fd, rc;
+
+	if (!o->path || o->path[0] != '/')
+		return file_fail(error, LEDGER_CANNOT,
+		                 "%s: the ledger's path must be absolute (begin with /)",
+		                 o->path ? o->path : "(none)");
+	l = ledger_new(o);
+	if (!l)
+		return file_fail(error, LEDGER_NOMEM, "%s: out of memory", o->path);
+	rc = create_folder_check(o, error);
+	if (rc != LEDGER_OK) {
+		free(l);
+		return rc;
+	}
+	fd = open_file(o, error);
+	rc = fd >= 0 ? check_file(fd, l, error) : fd;
+	if (rc == LEDGER_OK)
+		rc = map_file(fd, l, error);
+	if (fd >= 0)
+		close(fd);
+	if (rc != LEDGER_OK) {
+		free(l);
+		return rc;
+	}
+	*out = l;
+	return LEDGER_OK;
+}
+
+int ledger_open(const struct ledger_options *options, struct ledger **out,
+                struct ledger_error *error)
+{
+	int saved = errno, rc;
+
+	*out = NULL;
+	if (error)
+		error->text[0] = '\0';
+	rc = open_all(options, out, error);
+	errno = saved;
+	return rc;
+}
+
+void ledger_close(struct ledger *ledger)
+{
+	int saved = errno;
+
+	if (!ledger)
+		return;
+	munmap(ledger->base, ledger->size);
+	free(ledger);
+	errno = saved;
+}
+
+const uint8_t *ledger_secret(const struct ledger *ledger)
+{
+	return ledger->fixed.secret;
+}
+
+const char *ledger_path(const struct ledger *ledger)
+{
+	return ledger->path;
+}
+
+const char *ledger_warning(const struct ledger *ledger)
+{
+	return ledger->warning[0] ? ledger->warning : NULL;
+}

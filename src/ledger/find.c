@@ -1,0 +1,167 @@
+/* Finding the record of a write: own key, content, content under another account, other settings.
+ *
+ * Takes no lock. The index gives candidates, each is copied consistently and compared whole. Of
+ * several that fit the most pressing one is returned. Only the last kind of hit walks all records,
+ * and only for an operation that was ever used with other settings. */
+#include <errno.h>
+#include <string.h>
+
+#include "ledger/internal.h"
+
+uint64_t find_operation_hash(const char *operation)
+{
+	return ledger_name_hash(span_of(operation ? operation : ""));
+}
+
+/* Undelivered and possible: what hinders the same write under another account or other settings. */
+static bool hinders(const struct record_view *view, struct stamp now)
+{
+	switch (view->state) {
+	case REC_RESERVED:
+	case REC_SENT:
+	case REC_UNKNOWN:
+		return true;
+	case REC_DONE:
+		if (view->ended.wall_us && clock_age_min(view->ended, now) > view->ttl_us)
+			return false;
+		return view->first_delivered.wall_us == 0;
+	default:
+		return false;
+	}
+}
+
+/* Of several records with one content (each with a key of its own) the most pressing one: alive or
+ * in doubt before undelivered before the newest. */
+static int rank(const struct record_view *view)
+{
+	if (view->state == REC_RESERVED || view->state == REC_SENT || view->state == REC_UNKNOWN)
+		return 3;
+	if (view->state == REC_DONE)
+		return view->first_delivered.wall_us ? 1 : 2;
+	return 0;
+}
+
+static bool better(const struct record_view *a, const struct record_view *b)
+{
+	if (b->state == REC_NONE || rank(a) != rank(b))
+		return b->state == REC_NONE || rank(a) > rank(b);
+	return a->made.wall_us > b->made.wall_us;
+}
+
+/* A record whose own hashes fail their check may be the one that is looked for: the index thinks
+ * so, and a doubt is the safe answer. */
+static bool is_it(struct layout_record *rec, const struct record_view *view, const uint8_t *hash,
+                  enum index_kind kind)
+{
+	struct layout_bank bank;
+	const uint8_t *there = kind == INDEX_CONTENT ? view->content : view->any_account;
+
+	if (memcmp(there, hash, LEDGER_HASH) == 0)
+		return true;
+	shared_out(&bank, &rec->bank[word_read(view->word).bank], sizeof(bank));
+	return kind == INDEX_CONTENT && bank.sum != bank_sum(rec, &bank) &&
+	       atomic_load_explicit(&rec->word, memory_order_acquire) == view->word;
+}
+
+bool find_by_hash(struct ledger *l, const uint8_t *hash, enum index_kind kind, struct stamp now,
+                  struct record_view *out)
+{
+	struct index_walk walk = index_start(hash, kind);
+	struct layout_record *rec;
+	struct record_view view;
+	int64_t number;
+
+	memset(out, 0, sizeof(*out));
+	while ((number = index_next(l, &walk)) >= 0) {
+		rec = record_at(l, (uint64_t)number);
+		if (!rec || !record_view(l, rec, now, &view) || !is_it(rec, &view, hash, kind))
+			continue;
+		if (kind == INDEX_ANY && !hinders(&view, now))
+			continue;
+		if (better(&view, out))
+			*out = view;
+	}
+	return out->state != REC_NONE;
+}
+
+static bool settings_changed(struct ledger *l, uint64_t operation, uint64_t settings)
+{
+	struct layout_setting *s = l->header->settings;
+	uint64_t there;
+
+	for (int i = 0; i < LAYOUT_SETTINGS; i++) {
+		there = atomic_load_explicit(&s[i].operation, memory_order_acquire);
+		if (there == 0)
+			return false;
+		if (there == operation &&
+		    atomic_load_explicit(&s[i].settings, memory_order_relaxed) != settings)
+			return true;
+	}
+	return atomic_load_explicit(&l->header->settings_full, memory_order_relaxed) != 0;
+}
+
+/* Walks every record: only when the operation was ever used with other settings. */
+static bool find_other_settings(struct ledger *l, const struct ledger_ids *ids, struct stamp now,
+                                struct record_view *out)
+{
+	uint64_t end = atomic_load_explicit(&l->header->next_record, memory_order_acquire);
+	char operation[sizeof(out->operation)] = {0};
+	struct layout_record *rec;
+
+	if (!settings_changed(l, find_operation_hash(ids->operation), ids->settings))
+		return false;
+	strncpy(operation, ids->operation ? ids->operation : "", sizeof(operation) - 1);
+	for (uint64_t i = 0; i < end && (rec = record_at(l, i)); i++) {
+		if (word_read(atomic_load_explicit(&rec->word, memory_order_acquire)).state == 0)
+			continue;
+		if (!record_view(l, rec, now, out) || out->settings == ids->settings)
+			continue;
+		if (hinders(out, now) && strcmp(out->operation, operation) == 0 &&
+		    memcmp(out->place, ids->place, LEDGER_HASH) == 0)
+			return true;
+	}
+	return false;
+}
+
+static enum record_hit find(struct ledger *l, const struct ledger_ids *ids, struct stamp now,
+                            struct record_view *out)
+{
+	int64_t id = ids->own_key ? key_find(l, ids->own_key) : LEDGER_NONE;
+
+	if (id >= 0 && ledger_look(l, (uint64_t)id, now, out) == LEDGER_OK)
+		return HIT_OWN_KEY;
+	if (find_by_hash(l, ids->content, INDEX_CONTENT, now, out))
+		return HIT_CONTENT;
+	if (find_by_hash(l, ids->any_account, INDEX_ANY, now, out))
+		return HIT_ANY_ACCOUNT;
+	if (ids->place && find_other_settings(l, ids, now, out))
+		return HIT_OTHER_SETTINGS;
+	return HIT_NONE;
+}
+
+int ledger_find(struct ledger *l, const struct ledger_ids *ids, struct stamp now,
+                struct record_view *out)
+{
+	int saved = errno;
+	enum record_hit hit = find(l, ids, now, out);
+
+	errno = saved;
+	if (hit == HIT_NONE) {
+		memset(out, 0, sizeof(*out));
+		return LEDGER_NONE;
+	}
+	out->hit = hit;
+	return LEDGER_OK;
+}
+
+int ledger_look(struct ledger *l, uint64_t id, struct stamp now, struct record_view *out)
+{
+	struct layout_record *rec = record_of(l, id, NULL);
+	int saved = errno;
+	bool there = rec && record_view(l, rec, now, out) && out->id == id;
+
+	errno = saved;
+	if (!there)
+		memset(out, 0, sizeof(*out));
+	return there ? LEDGER_OK : LEDGER_NONE;
+}

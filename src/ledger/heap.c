@@ -1,0 +1,218 @@
+/* The heap: what a generation was written with, and answers, in extents of 64-byte units.
+ *
+ * Every extent starts with a word (size in units 24, kind 4, magic 8, second of birth 28) and the
+ * id of its record, so that the heap can be walked from its start. Taking one happens under the
+ * table lock: first a few extents from where the last search ended, then fresh room at the end,
+ * and only when that is used up a walk through everything. The walk merges free neighbours and
+ * frees what nobody points to: an extent whose maker died before it was published is a minute old
+ * and its record names another one. Giving back is one compare-and-swap and needs no lock. */
+#include "ledger/internal.h"
+
+enum { EXTENT_MAGIC = 0xa7, HEAP_QUICK_STEPS = 16, ORPHAN_SECONDS = 60 };
+
+static uint64_t extent_word(uint64_t units, unsigned kind, struct stamp now)
+{
+	return units << 40 | (uint64_t)kind << 36 | (uint64_t)EXTENT_MAGIC << 28 |
+	       ((uint64_t)(now.boot_us / 1000000) & 0xfffffff);
+}
+
+static uint64_t units_of(uint64_t word)
+{
+	return word >> 40;
+}
+
+static unsigned kind_of(uint64_t word)
+{
+	return (unsigned)(word >> 36 & 15);
+}
+
+static uint64_t heap_units(const struct ledger *l)
+{
+	return l->fixed.heap_size / LAYOUT_UNIT;
+}
+
+/* Unit 0 is never given out: 0 means "none". */
+static struct layout_extent *extent_at(const struct ledger *l, uint64_t unit)
+{
+	return (struct layout_extent *)(void *)(l->base + l->fixed.heap_at + unit * LAYOUT_UNIT);
+}
+
+static uint64_t heap_end(const struct ledger *l)
+{
+	uint64_t end = atomic_load_explicit(&l->header->next_heap, memory_order_acquire);
+
+	return end < heap_units(l) ? end : heap_units(l);
+}
+
+/* The word of the extent at *unit, and *unit moved behind it. False: the end, or damage. */
+bool heap_step(const struct ledger *l, uint64_t *unit, uint64_t *word)
+{
+	uint64_t end = heap_end(l);
+
+	if (*unit == 0 || *unit >= end)
+		return false;
+	*word = atomic_load_explicit(&extent_at(l, *unit)->word, memory_order_acquire);
+	if ((*word >> 28 & 0xff) != EXTENT_MAGIC || units_of(*word) == 0 ||
+	    units_of(*word) > end - *unit)
+		return false;
+	*unit += units_of(*word);
+	return true;
+}
+
+static bool is_orphan(struct ledger *l, uint64_t unit, uint64_t word, struct stamp now)
+{
+	uint64_t age = ((uint64_t)(now.boot_us / 1000000) - (word & 0xfffffff)) & 0xfffffff;
+	uint64_t parent = atomic_load_explicit(&extent_at(l, unit)->parent, memory_order_relaxed);
+	struct layout_record *rec = record_of(l, parent, NULL);
+	struct layout_bank bank;
+	uint64_t id, state;
+
+	if (age < ORPHAN_SECONDS)
+		return false;
+	if (!rec || !record_read(l, rec, &id, &state, &bank) || id != parent)
+		return true;
+	return !(bank.flags & BANK_DAMAGED) && bank.facts != unit && bank.answer != unit;
+}
+
+/* Free now, or could be: the latter is made free. */
+static bool extent_usable(struct ledger *l, uint64_t unit, uint64_t *word, struct stamp now)
+{
+	if (kind_of(*word) == EXTENT_FREE)
+		return true;
+	if (!is_orphan(l, unit, *word, now))
+		return false;
+	heap_give(l, (uint32_t)unit,
+	          atomic_load_explicit(&extent_at(l, unit)->parent, memory_order_relaxed));
+	*word = atomic_load_explicit(&extent_at(l, unit)->word, memory_order_acquire);
+	return kind_of(*word) == EXTENT_FREE;
+}
+
+/* Merge the free extents from `unit` on, until it holds `need` units; its size now. */
+static uint64_t merge_free(struct ledger *l, uint64_t unit, uint64_t need, struct stamp now)
+{
+	uint64_t next = unit, word, have = 0, at;
+
+	while (have < need) {
+		at = next;
+		if (!heap_step(l, &next, &word) || !extent_usable(l, at, &word, now))
+			break;
+		have = next - unit;
+	}
+	if (have)
+		atomic_store_explicit(&extent_at(l, unit)->word,
+		                      extent_word(have, EXTENT_FREE, now), memory_order_release);
+	return have;
+}
+
+static void extent_install(struct ledger *l, uint64_t unit, uint64_t have, uint64_t need,
+                           enum extent_kind kind, uint64_t parent, struct stamp now)
+{
+	/* The rest first: until the first word shrinks, nobody walks into it. */
+	if (have > need)
+		atomic_store_explicit(&extent_at(l, unit + need)->word,
+		                      extent_word(have - need, EXTENT_FREE, now),
+		                      memory_order_release);
+	atomic_store_explicit(&extent_at(l, unit)->parent, parent, memory_order_release);
+	atomic_store_explicit(&extent_at(l, unit)->word, extent_word(need, kind, now),
+	                      memory_order_release);
+}
+
+/* First fit within so many extents, going round once. 0: none. */
+static uint64_t heap_search(struct ledger *l, uint64_t need, uint64_t steps, struct stamp now,
+                            uint64_t *have)
+{
+	uint64_t unit = atomic_load_explicit(&l->header->heap_cursor, memory_order_relaxed);
+	uint64_t start = 1, next, word;
+
+	if (steps != UINT64_MAX)
+		start = unit ? unit : 1;
+	for (unit = start; steps; steps--) {
+		next = unit;
+		if (!heap_step(l, &next, &word)) {
+			next = 0;
+			break;
+		}
+		*have = extent_usable(l, unit, &word, now) ? merge_free(l, unit, need, now) : 0;
+		if (*have >= need) {
+			atomic_store_explicit(&l->header->heap_cursor, unit + need,
+			                      memory_order_relaxed);
+			return unit;
+		}
+		unit = *have ? unit + *have : next;
+	}
+	atomic_store_explicit(&l->header->heap_cursor, next ? unit : 1, memory_order_relaxed);
+	return 0;
+}
+
+static uint64_t heap_fresh(struct ledger *l, uint64_t need)
+{
+	uint64_t unit = atomic_load_explicit(&l->header->next_heap, memory_order_relaxed);
+
+	if (unit == 0)
+		unit = 1;
+	if (unit > heap_units(l) || need > heap_units(l) - unit)
+		return 0;
+	if (!file_populate(l, l->fixed.heap_at + unit * LAYOUT_UNIT, need * LAYOUT_UNIT))
+		return 0;
+	return unit;
+}
+
+uint32_t heap_take(struct ledger *l, size_t n, enum extent_kind kind, uint64_t parent,
+                   struct stamp now)
+{
+	uint64_t need = (n + sizeof(struct layout_extent) + LAYOUT_UNIT - 1) / LAYOUT_UNIT;
+	uint64_t token, unit, have = need;
+
+	if (n > l->fixed.heap_size || need >= 1 << 24)
+		return 0;
+	token = lock_take(l, &l->header->table_lock);
+	unit = heap_search(l, need, HEAP_QUICK_STEPS, now, &have);
+	if (!unit) {
+		unit = heap_fresh(l, need);
+		have = need;
+		if (unit) {
+			extent_install(l, unit, have, need, kind, parent, now);
+			/* Release: the extent's word is there before the walk can reach it. */
+			atomic_store_explicit(&l->header->next_heap, unit + need,
+			                      memory_order_release);
+			goto done;
+		}
+		unit = heap_search(l, need, UINT64_MAX, now, &have);
+	}
+	if (unit)
+		extent_install(l, unit, have, need, kind, parent, now);
+done:
+	lock_drop(&l->header->table_lock, token);
+	return (uint32_t)unit;
+}
+
+void heap_give(struct ledger *l, uint32_t unit, uint64_t parent)
+{
+	uint64_t word;
+
+	if (unit == 0 || unit >= heap_end(l))
+		return;
+	word = atomic_load_explicit(&extent_at(l, unit)->word, memory_order_acquire);
+	if ((word >> 28 & 0xff) != EXTENT_MAGIC || kind_of(word) == EXTENT_FREE ||
+	    atomic_load_explicit(&extent_at(l, unit)->parent, memory_order_acquire) != parent)
+		return;
+	/* Release: our reads and writes of the extent end before its next user's begin. */
+	atomic_compare_exchange_strong_explicit(&extent_at(l, unit)->word, &word,
+	                                        (word & ~(UINT64_C(15) << 36)) |
+	                                                (uint64_t)EXTENT_FREE << 36,
+	                                        memory_order_acq_rel, memory_order_relaxed);
+}
+
+void *heap_at(const struct ledger *l, uint32_t unit, enum extent_kind kind, uint64_t parent,
+              size_t n)
+{
+	uint64_t end = unit, word;
+
+	if (!heap_step(l, &end, &word) || kind_of(word) != kind)
+		return NULL;
+	if (atomic_load_explicit(&extent_at(l, unit)->parent, memory_order_acquire) != parent)
+		return NULL;
+	if (n > (end - unit) * LAYOUT_UNIT - sizeof(struct layout_extent))
+		return NULL;
+	return extent_at(l, unit) + 1;
+}

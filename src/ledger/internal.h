@@ -1,0 +1,151 @@
+/* What the files of this room share. Nobody else includes it, tests apart. */
+#ifndef SENDONCE_LEDGER_INTERNAL_H
+#define SENDONCE_LEDGER_INTERNAL_H
+
+#include "ledger/layout.h"
+#include "ledger/ledger.h"
+#include "ledger/word.h"
+
+struct ledger {
+	char *base; /* the mapping */
+	uint64_t size;
+	struct layout_header *header;
+	struct layout_fixed fixed; /* our own checked copy: the file's cannot move our bounds */
+	int64_t max_response;
+	bool durable, read_only;
+	shared64 self;     /* owner slot of this process: owner.c */
+	_Atomic bool torn; /* local, because the file's own word could not be trusted */
+	char exe[32];
+	char warning[256];
+	char path[];
+};
+
+/* file.c */
+int file_fail(struct ledger_error *error, int code, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+/* Everything so far is on the disk when it returns (durable ledgers). */
+int file_flush(struct ledger *l);
+/* False when the disk has no room for these pages: they must not be stored to. */
+bool file_populate(struct ledger *l, uint64_t offset, uint64_t n);
+
+/* create.c */
+int create_file(const struct ledger_options *options, struct ledger_error *error);
+void create_plan(struct layout_fixed *fixed, uint64_t size);
+int create_folder_check(const struct ledger_options *options, struct ledger_error *error);
+int create_fd_high(int fd); /* never 0-2; -1 with errno, fd closed */
+
+/* shared.c */
+void shared_out(void *to, const void *from, size_t n);
+void shared_in(void *to, const void *from, size_t n);
+void shared_in_bytes(void *to, const void *from, size_t n); /* any n; zero-padded to 8 */
+uint64_t sum_bytes(uint64_t seed, const void *data, size_t n);
+uint64_t hash_tag(const uint8_t *hash);
+void futex_sleep(shared64 *word, uint64_t seen, int64_t timeout_us);
+void futex_wake_all(shared64 *word);
+void futex_wake_one(shared64 *word);
+/* A lock whose holder may die: locks are stolen from the dead at once, from anybody else after 15
+ * s. Returns the token to unlock with. */
+uint64_t lock_take(struct ledger *l, shared64 *lock);
+/* The same without waiting: 0 when somebody alive has it. */
+uint64_t lock_try(struct ledger *l, shared64 *lock);
+void lock_drop(shared64 *lock, uint64_t token);
+bool lock_held(shared64 *lock, uint64_t token);
+
+/* owner.c */
+/* Slot and nonce of this process: claimed on first use and again in a forked child. 0: no slot. */
+struct owner {
+	unsigned slot, nonce;
+};
+struct owner owner_self(struct ledger *l);
+enum owner_life owner_life(struct ledger *l, unsigned slot, unsigned nonce, struct stamp now);
+int owner_pid(struct ledger *l, unsigned slot, unsigned nonce); /* 0: not known here */
+void owner_seen(struct ledger *l, struct stamp now);
+
+/* index.c */
+enum index_kind { INDEX_CONTENT = 1, INDEX_ANY = 2, INDEX_KEY = 3 };
+/* Walks the entries whose kind and tag fit. `at` starts at 0; returns the number (record or key
+ * cell) or -1 at the end. */
+struct index_walk {
+	uint64_t hash, at;
+	enum index_kind kind;
+};
+struct index_walk index_start(const uint8_t *hash, enum index_kind kind);
+int64_t index_next(const struct ledger *l, struct index_walk *walk);
+/* Under the table lock. 0 or LEDGER_FULL; an entry that is there already is not doubled. */
+int index_add(struct ledger *l, const uint8_t *hash, enum index_kind kind, uint64_t number);
+void index_remove(struct ledger *l, const uint8_t *hash, enum index_kind kind, uint64_t number);
+bool index_has(const struct ledger *l, const uint8_t *hash, enum index_kind kind, uint64_t number);
+uint64_t index_word(const struct ledger *l, uint64_t slot);
+int index_kind_of(uint64_t word);
+uint64_t index_number_of(uint64_t word);
+uint64_t index_tag_of(uint64_t word);
+
+/* heap.c */
+enum extent_kind { EXTENT_FREE = 1, EXTENT_FACTS = 2, EXTENT_ANSWER = 3 };
+/* Room for n bytes, 0 when there is none. Takes the table lock. */
+uint32_t heap_take(struct ledger *l, size_t n, enum extent_kind kind, uint64_t parent,
+                   struct stamp now);
+void heap_give(struct ledger *l, uint32_t unit, uint64_t parent);
+/* The bytes of an extent if it is one of that kind, belongs to `parent` and holds n bytes. */
+void *heap_at(const struct ledger *l, uint32_t unit, enum extent_kind kind, uint64_t parent,
+              size_t n);
+bool heap_step(const struct ledger *l, uint64_t *unit, uint64_t *word); /* for verify */
+
+/* record.c */
+struct layout_record *record_at(const struct ledger *l, uint64_t number);
+uint64_t record_number(const struct ledger *l, const struct layout_record *rec);
+uint64_t record_id(uint64_t number, uint64_t life);
+/* The record with that id, or null when the place has another one. */
+struct layout_record *record_of(const struct ledger *l, uint64_t id, uint64_t *number);
+uint64_t bank_sum(struct layout_record *rec, const struct layout_bank *bank);
+/* A consistent copy; a bank that fails its check comes back as damaged, in doubt. False: empty. */
+bool record_read(const struct ledger *l, struct layout_record *rec, uint64_t *id, uint64_t *word,
+                 struct layout_bank *bank);
+bool record_facts(const struct ledger *l, uint64_t id, const struct layout_bank *bank,
+                  struct layout_facts *facts);
+bool record_view(struct ledger *l, struct layout_record *rec, struct stamp now,
+                 struct record_view *out);
+bool record_expired(const struct layout_bank *bank, struct stamp now);
+
+/* One publication: begin locks the record and copies its bank, publish installs the changed copy by
+ * one compare-and-swap of the state word. */
+struct change {
+	struct layout_record *rec;
+	uint64_t id, token, seen; /* seen: the word as it was */
+	struct word word;         /* to be installed; bank and sequence are set by publish */
+	struct layout_bank bank;
+	uint32_t old_facts, old_answer;
+};
+int change_begin(struct ledger *l, uint64_t id, struct change *c);
+int change_publish(struct ledger *l, struct change *c, uint64_t *installed);
+void change_cancel(struct change *c);
+void change_own(struct change *c, struct owner who);
+void change_drop_answer(struct change *c);
+bool change_is_hold(const struct change *c, const struct hold *hold);
+bool change_same_generation(const struct change *c, const struct hold *hold);
+/* The owner is there and in time: nobody may take the record from it. */
+bool change_owner_holds(struct ledger *l, const struct change *c, struct stamp now);
+
+/* key.c */
+int64_t key_find(const struct ledger *l, const uint8_t *own_key);    /* record id or LEDGER_NONE */
+int key_bind(struct ledger *l, uint64_t id, const uint8_t *own_key); /* under the table lock */
+void key_unbind_all(struct ledger *l, struct layout_record *rec, uint64_t id);
+
+/* answer.c */
+/* Copies an answer into the heap; *unit 0 when it is not kept. */
+void answer_store(struct ledger *l, const struct ledger_answer *answer, uint64_t id,
+                  struct stamp now, uint32_t *unit);
+void answer_attach(struct ledger *l, struct change *c, const struct ledger_answer *answer,
+                   uint32_t unit, bool final, struct stamp now);
+
+/* sweep.c */
+void sweep_some(struct ledger *l, unsigned count, struct stamp now);
+/* Looks at one record; true when it is empty afterwards. */
+bool sweep_one(struct ledger *l, struct layout_record *rec, struct stamp now);
+
+/* find.c */
+uint64_t find_operation_hash(const char *operation);
+bool find_by_hash(struct ledger *l, const uint8_t *hash, enum index_kind kind, struct stamp now,
+                  struct record_view *out);
+
+#endif

@@ -1,0 +1,151 @@
+/* What is in the file: fixed-size integers only, the same for every libc and compiler.
+ * docs/ledger-format.md explains each field; change both, and LAYOUT_VERSION, together. */
+#ifndef SENDONCE_LEDGER_LAYOUT_H
+#define SENDONCE_LEDGER_LAYOUT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "ledger/ledger.h"
+
+#define LAYOUT_MAGIC "SENDONCE"
+enum {
+	LAYOUT_VERSION = 1,
+	LAYOUT_PAGE = 4096,
+	LAYOUT_HEADER = 8192,
+	LAYOUT_OWNERS = 1024, /* slot 0 is never used: owner 0 means "none" */
+	LAYOUT_SETTINGS = 128,
+	LAYOUT_COUNTERS = 64,
+	LAYOUT_UNIT = 64,            /* heap extents are counted in these */
+	LAYOUT_MIN_SIZE = 256 * 1024 /* owners and a hundred records */
+};
+/* A file made by a later version may carry bits we do not know. Unknown `compatible` ones are left
+ * alone, an unknown `incompatible` one means: do not touch. */
+#define LAYOUT_COMPATIBLE   UINT32_C(0)
+#define LAYOUT_INCOMPATIBLE UINT32_C(0)
+#define LAYOUT_MAX_SIZE     (INT64_C(1) << 36)
+
+typedef _Atomic uint64_t shared64;
+typedef _Atomic uint32_t shared32;
+
+/* Never changes after creation; covered by `sum`. */
+struct layout_fixed {
+	char magic[8];
+	uint32_t layout, compatible, incompatible, header_size;
+	uint64_t size;
+	uint64_t boot;       /* of creation */
+	uint8_t machine[16]; /* of creation, zeroes when unknown */
+	uint8_t secret[LEDGER_SECRET];
+	uint64_t owners_at, index_at, index_count, records_at, record_count;
+	uint64_t keys_at, key_count, heap_at, heap_size;
+	int64_t made_us;
+	uint64_t sum;
+};
+
+struct layout_setting {
+	shared64 operation; /* hash; 0: free */
+	shared64 settings;
+};
+
+struct layout_header {
+	struct layout_fixed fixed;
+	uint8_t fixed_pad[256 - sizeof(struct layout_fixed)];
+	shared64 table_lock;                       /* index, key cells, allocation */
+	shared64 next_record, next_key, next_heap; /* never used beyond; heap in units */
+	shared64 record_cursor, key_cursor, heap_cursor, sweep_cursor;
+	shared64 settings_full; /* more pairs than the table holds: always look */
+	uint8_t cursors_pad[512 - 256 - 9 * 8];
+	shared64 counters[LAYOUT_COUNTERS];
+	struct layout_setting settings[LAYOUT_SETTINGS];
+	uint8_t end_pad[LAYOUT_HEADER - 512 - LAYOUT_COUNTERS * 8 - LAYOUT_SETTINGS * 16];
+};
+
+/* A process that may own records. `claim`: see owner.c. */
+struct layout_owner {
+	shared64 claim;
+	shared64 start; /* clock ticks after boot, from /proc/self/stat */
+	shared64 boot;
+	shared64 pid_ns; /* inode of /proc/self/ns/pid; 0: not known */
+	shared64 seen;   /* lease word of the last time it did something */
+	uint64_t pad[3];
+};
+
+/* The changing part of a record. Two of them; the state word says which one counts. */
+struct layout_bank {
+	uint64_t sum; /* over the rest of the bank and the record's two hashes */
+	uint32_t state, generation;
+	uint64_t boot; /* of the writer */
+	struct stamp made, first_sent, ended, first_delivered;
+	int64_t ttl_us, tombstone_us;
+	uint32_t flags, freed;
+	uint32_t facts, answer; /* units in the heap; 0: none */
+	uint32_t answer_size;
+	int32_t status;
+	uint64_t answer_sum;
+	uint64_t keep_until; /* lease word: how long an answer that is not final is kept */
+	uint32_t attempts, wire_sends;
+	uint32_t run_count, pad;
+	struct run_entry runs[LEDGER_RUNS];
+};
+
+enum bank_flags {
+	BANK_EVER_SENT = 1,
+	BANK_IN_DOUBT = 2,
+	BANK_CURLCODE = 4,
+	BANK_ANSWER_FINAL = 8,
+	BANK_DAMAGED = 16 /* only in memory, never in the file */
+};
+
+struct layout_record {
+	shared64 word;    /* state, bank, owner, sequence, nonce, tenure, generation: word.h */
+	shared64 lock;    /* who is writing the spare bank */
+	shared64 lease;   /* lease word of the owner */
+	shared64 life;    /* counts the records this place has held */
+	shared64 linked;  /* 1 while index entries may point here */
+	shared64 keys;    /* number + 1 of the first key cell; 0: none */
+	shared64 waiting; /* 1: somebody sleeps on `word` */
+	uint64_t pad;
+	shared64 content[4], any_account[4];
+	struct layout_bank bank[2];
+};
+
+/* A program's own key that means this record. */
+struct layout_key {
+	shared64 target; /* record id; 0: free cell */
+	shared64 next;   /* number + 1 of the record's next cell */
+	shared64 own_key[4];
+	uint64_t pad[2];
+};
+
+/* In front of everything in the heap. `word`: size, kind, age, magic: heap.c. */
+struct layout_extent {
+	shared64 word;
+	shared64 parent; /* record id */
+};
+
+/* What one generation was written with. */
+struct layout_facts {
+	uint64_t sum;
+	uint64_t settings, operation_hash;
+	uint64_t maker_boot;
+	uint32_t maker_pid, pad;
+	uint8_t place[LEDGER_HASH], fingerprint[LEDGER_HASH], wire_body[LEDGER_HASH];
+	char key[LEDGER_KEY_MAX + 1];
+	char operation[64];
+	char exe[32];
+	uint8_t trace[16];
+	uint8_t spare[24];
+};
+
+_Static_assert(sizeof(struct layout_fixed) <= 256, "fixed part fits");
+_Static_assert(sizeof(struct layout_header) == LAYOUT_HEADER, "header");
+_Static_assert(sizeof(struct layout_owner) == 64, "owner");
+_Static_assert(sizeof(struct layout_bank) == 384, "bank");
+_Static_assert(sizeof(struct layout_record) == 896, "record");
+_Static_assert(sizeof(struct layout_key) == 64, "key cell");
+_Static_assert(sizeof(struct layout_extent) == 16, "extent");
+_Static_assert(sizeof(struct layout_facts) == 528, "facts");
+_Static_assert(sizeof(struct stamp) == 24 && sizeof(struct run_entry) == 24, "shared structs");
+_Static_assert((int)COUNT_COUNT <= (int)LAYOUT_COUNTERS, "counters");
+
+#endif
