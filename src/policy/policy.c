@@ -50,7 +50,7 @@ static int read_reads(struct reader *r, const struct field *f, const struct node
 	int word; /* one word is supported, so there is nothing to keep */
 
 	(void)at;
-	return read_choice(r, f, value, &word);
+	return reader_choice(r, f, value, &word);
 }
 
 /* A step is the program's own name for what it does, so it is plain text or comes from a header. */
@@ -60,7 +60,7 @@ static int read_step(struct reader *r, const struct field *f, const struct node 
 	int rc;
 
 	if (value->kind == NODE_MAP)
-		return read_expanded(r, f, value, at);
+		return reader_expanded(r, f, value, at);
 	rc = reader_scalar(r, f, value, &text);
 	return rc || text.n == 0 ? rc : reader_copy(r, text, at);
 }
@@ -70,15 +70,16 @@ static int read_ledger_path(struct reader *r, const struct field *f, const struc
 {
 	if (value->kind == NODE_SCALAR && span_is(value->text, "memory"))
 		return reader_fail_unsupported(r, f, value, NULL);
-	return read_path(r, f, value, at);
+	return reader_path(r, f, value, at);
 }
 
 /* The default's own words are accepted, as every default is. */
-static int read_events(struct reader *r, const struct field *f, const struct node *value, void *at)
+static int read_events_path(struct reader *r, const struct field *f, const struct node *value,
+                            void *at)
 {
 	if (value->kind == NODE_SCALAR && span_is(value->text, "beside the ledger"))
 		return 0;
-	return read_path(r, f, value, at);
+	return reader_path(r, f, value, at);
 }
 
 static int check_include(struct reader *r, const struct field *f, const struct node *item, void *at)
@@ -123,22 +124,22 @@ static const struct number_limits least_ledger = {64 << 10, NULL, 0};
 
 static const struct field ledger_fields[] = {
         {"ledger.path", read_ledger_path, AT(ledger_path), NULL},
-        {"ledger.durability", read_choice, AT(durability), durabilities},
-        {"ledger.size", read_size, AT(ledger_size), &least_ledger},
-        {"ledger.max_response", read_size, AT(max_response), NULL},
-        {"ledger.group", read_off_bool, 0, NULL},
+        {"ledger.durability", reader_choice, AT(durability), durabilities},
+        {"ledger.size", reader_size, AT(ledger_size), &least_ledger},
+        {"ledger.max_response", reader_size, AT(max_response), NULL},
+        {"ledger.group", reader_off_bool, 0, NULL},
         {NULL, NULL, 0, NULL}};
 static const struct section ledger_section = {"`ledger`", ledger_fields};
 
 static const struct field policy_fields[] = {{"version", read_version, 0, NULL},
-                                             {"mode", read_choice, AT(mode), modes},
-                                             {"scope", read_expanded, AT(scope), NULL},
-                                             {"run", read_expanded, AT(run), NULL},
+                                             {"mode", reader_choice, AT(mode), modes},
+                                             {"scope", reader_expanded, AT(scope), NULL},
+                                             {"run", reader_expanded, AT(run), NULL},
                                              {"step", read_step, AT(step), NULL},
-                                             {"unlisted", read_choice, AT(unlisted), unlisteds},
+                                             {"unlisted", reader_choice, AT(unlisted), unlisteds},
                                              {"replay_reads", read_reads, 0, replay_reads},
-                                             {"ledger", read_section, 0, &ledger_section},
-                                             {"events", read_events, AT(events_path), NULL},
+                                             {"ledger", reader_section, 0, &ledger_section},
+                                             {"events", read_events_path, AT(events_path), NULL},
                                              {"include", read_include, 0, NULL},
                                              {"writes", read_writes, 0, NULL},
                                              {NULL, NULL, 0, NULL}};
@@ -153,16 +154,16 @@ static const struct section *const all_sections[] = {
 /* Defaults that come from the environment, for keys the file leaves out. */
 static int read_environment(struct reader *r, const struct node *root, struct policy *policy)
 {
-	const struct field scope = {"scope", read_expanded, 0, NULL};
-	const struct field run = {"run", read_expanded, 0, NULL};
+	const struct field scope = {"scope", reader_expanded, 0, NULL};
+	const struct field run = {"run", reader_expanded, 0, NULL};
 	const struct node default_scope = {.text = span_of("${SENDONCE_SCOPE}")};
 	const struct node default_run = {.text = span_of("${SENDONCE_RUN}")};
 	int rc = 0;
 
 	if (!tree_get(root, "scope"))
-		rc = read_expanded(r, &scope, &default_scope, &policy->scope);
+		rc = reader_expanded(r, &scope, &default_scope, &policy->scope);
 	if (!rc && !tree_get(root, "run"))
-		rc = read_expanded(r, &run, &default_run, &policy->run);
+		rc = reader_expanded(r, &run, &default_run, &policy->run);
 	return rc;
 }
 
@@ -188,7 +189,7 @@ static int read_policy(struct reader *r, const struct node *root, struct policy 
 	policy->mode = MODE_ENFORCE;
 	policy->ledger_size = INT64_C(32) << 20;
 	policy->max_response = INT64_C(1) << 20;
-	rc = reader_section(r, root, &policy_section, policy);
+	rc = reader_fields(r, root, &policy_section, policy);
 	if (!rc)
 		rc = check_policy(r, root, policy);
 	return rc ? rc : read_environment(r, root, policy);

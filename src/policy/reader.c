@@ -125,8 +125,8 @@ static int fail_unknown(struct reader *r, const struct section *section, const s
 	                   shown, section->title);
 }
 
-int reader_section(struct reader *r, const struct node *map, const struct section *section,
-                   void *base)
+int reader_fields(struct reader *r, const struct node *map, const struct section *section,
+                  void *base)
 {
 	if (map->kind != NODE_MAP)
 		return reader_fail(r, map, "%s must be keys with values, as in `key: value`",
@@ -142,9 +142,9 @@ int reader_section(struct reader *r, const struct node *map, const struct sectio
 	return 0;
 }
 
-int read_section(struct reader *r, const struct field *f, const struct node *value, void *at)
+int reader_section(struct reader *r, const struct field *f, const struct node *value, void *at)
 {
-	return reader_section(r, value, f->arg, at);
+	return reader_fields(r, value, f->arg, at);
 }
 
 /* --- scalars --- */
@@ -209,7 +209,7 @@ int reader_copy(struct reader *r, struct span text, char **out)
 	return *out ? 0 : reader_nomem(r);
 }
 
-int read_text(struct reader *r, const struct field *f, const struct node *value, void *at)
+int reader_text(struct reader *r, const struct field *f, const struct node *value, void *at)
 {
 	struct span text;
 	int rc = reader_scalar(r, f, value, &text);
@@ -242,7 +242,7 @@ static int fail_choice(struct reader *r, const struct field *f, const struct nod
 	return reader_fail_value(r, f, value, list);
 }
 
-int read_choice(struct reader *r, const struct field *f, const struct node *value, void *at)
+int reader_choice(struct reader *r, const struct field *f, const struct node *value, void *at)
 {
 	struct span text;
 	int rc = reader_scalar(r, f, value, &text);
@@ -260,7 +260,7 @@ int read_choice(struct reader *r, const struct field *f, const struct node *valu
 	return fail_choice(r, f, value);
 }
 
-int read_bool(struct reader *r, const struct field *f, const struct node *value, void *at)
+int reader_bool(struct reader *r, const struct field *f, const struct node *value, void *at)
 {
 	struct span text;
 	int rc = reader_scalar(r, f, value, &text);
@@ -273,10 +273,10 @@ int read_bool(struct reader *r, const struct field *f, const struct node *value,
 	return 0;
 }
 
-int read_off_bool(struct reader *r, const struct field *f, const struct node *value, void *at)
+int reader_off_bool(struct reader *r, const struct field *f, const struct node *value, void *at)
 {
 	bool set = false;
-	int rc = read_bool(r, f, value, &set);
+	int rc = reader_bool(r, f, value, &set);
 
 	(void)at;
 	if (!rc && set)
@@ -287,7 +287,7 @@ int read_off_bool(struct reader *r, const struct field *f, const struct node *va
 typedef const char *number_fn(struct span text, int64_t *out);
 
 static int read_number(struct reader *r, const struct field *f, const struct node *value,
-                       number_fn *parse, int64_t *at)
+                       number_fn *number, int64_t *at)
 {
 	const struct number_limits *limits = f->arg;
 	const char *problem;
@@ -300,7 +300,7 @@ static int read_number(struct reader *r, const struct field *f, const struct nod
 		*at = limits->word_value;
 		return 0;
 	}
-	problem = parse(text, at);
+	problem = number(text, at);
 	if (problem)
 		return reader_fail_value(r, f, value, problem);
 	if (limits && *at < limits->least)
@@ -308,12 +308,12 @@ static int read_number(struct reader *r, const struct field *f, const struct nod
 	return 0;
 }
 
-int read_duration(struct reader *r, const struct field *f, const struct node *value, void *at)
+int reader_duration(struct reader *r, const struct field *f, const struct node *value, void *at)
 {
 	return read_number(r, f, value, value_duration, at);
 }
 
-int read_size(struct reader *r, const struct field *f, const struct node *value, void *at)
+int reader_size(struct reader *r, const struct field *f, const struct node *value, void *at)
 {
 	return read_number(r, f, value, value_size, at);
 }
@@ -348,7 +348,7 @@ int reader_append(struct reader *r, struct span text, struct text_list *list)
 	return 0;
 }
 
-void text_list_free(struct text_list *list)
+void reader_free_list(struct text_list *list)
 {
 	for (size_t i = 0; i < list->count; i++)
 		free(list->item[i]);
@@ -368,7 +368,7 @@ static int read_status(struct reader *r, const struct field *f, const struct nod
 	return problem ? reader_fail_value(r, f, item, problem) : 0;
 }
 
-int read_statuses(struct reader *r, const struct field *f, const struct node *value, void *at)
+int reader_statuses(struct reader *r, const struct field *f, const struct node *value, void *at)
 {
 	*(struct status_set *)at = (struct status_set){0};
 	return reader_list(r, f, value, read_status, at);
@@ -386,9 +386,9 @@ static int read_selector(struct reader *r, const struct field *f, const struct n
 	return problem ? reader_fail_value(r, f, item, problem) : reader_append(r, text, at);
 }
 
-int read_selectors(struct reader *r, const struct field *f, const struct node *value, void *at)
+int reader_selectors(struct reader *r, const struct field *f, const struct node *value, void *at)
 {
-	text_list_free(at);
+	reader_free_list(at);
 	return reader_list(r, f, value, read_selector, at);
 }
 
@@ -426,7 +426,7 @@ static int refuse_from(struct reader *r, const struct field *f, const struct nod
 		                   f->name);
 	rc = reader_scalar(r, &part, from, &text);
 	if (!rc && strip)
-		rc = read_bool(r, &part, strip, &ignored);
+		rc = reader_bool(r, &part, strip, &ignored);
 	if (rc)
 		return rc;
 	if (!span_starts(text, "header:") || !value_is_token((struct span){text.p + 7, text.n - 7}))
@@ -434,7 +434,7 @@ static int refuse_from(struct reader *r, const struct field *f, const struct nod
 	return reader_fail_unsupported(r, f, map, "{from: header:...}");
 }
 
-int read_expanded(struct reader *r, const struct field *f, const struct node *value, void *at)
+int reader_expanded(struct reader *r, const struct field *f, const struct node *value, void *at)
 {
 	char name[64];
 	int rc;
@@ -445,7 +445,7 @@ int read_expanded(struct reader *r, const struct field *f, const struct node *va
 	return rc ? rc : expand(r, f, value, at, name);
 }
 
-int read_path(struct reader *r, const struct field *f, const struct node *value, void *at)
+int reader_path(struct reader *r, const struct field *f, const struct node *value, void *at)
 {
 	char **path = at;
 	char name[64];

@@ -18,11 +18,11 @@ struct reader {
 };
 
 struct field;
-typedef int read_fn(struct reader *r, const struct field *f, const struct node *value, void *at);
+typedef int reader_fn(struct reader *r, const struct field *f, const struct node *value, void *at);
 
 struct field {
 	const char *name; /* as shown, `provider.key_ttl`; the key itself is after the last dot */
-	read_fn *read;
+	reader_fn *read;
 	size_t offset;   /* of the target in the struct the table belongs to */
 	const void *arg; /* what the reader wants to know */
 };
@@ -45,22 +45,23 @@ struct number_limits {
 	int64_t word_value;
 };
 
-int reader_section(struct reader *r, const struct node *map, const struct section *section,
-                   void *base);
+int reader_fields(struct reader *r, const struct node *map, const struct section *section,
+                  void *base);
 
 /* Readers for tables. `at` is: */
-read_fn read_section;   /* the struct itself; arg: struct section */
-read_fn read_choice;    /* an enum or int; arg: struct choice[], null text at the end */
-read_fn read_bool;      /* bool */
-read_fn read_off_bool;  /* nothing: only false is supported */
-read_fn read_text;      /* char *, not empty */
-read_fn read_duration;  /* int64_t; arg: struct number_limits or null */
-read_fn read_size;      /* int64_t; arg: struct number_limits or null */
-read_fn read_statuses;  /* struct status_set */
-read_fn read_selectors; /* struct text_list */
-read_fn read_expanded;  /* char *, ${NAME} expanded, null when empty or unset; also a {from: ..} map
-                         */
-read_fn read_path;      /* char *, ${NAME} expanded, absolute */
+reader_fn reader_section;   /* the struct itself; arg: struct section */
+reader_fn reader_choice;    /* an enum or int; arg: struct choice[], null text at the end */
+reader_fn reader_bool;      /* bool */
+reader_fn reader_off_bool;  /* nothing: only false is supported */
+reader_fn reader_text;      /* char *, not empty */
+reader_fn reader_duration;  /* int64_t; arg: struct number_limits or null */
+reader_fn reader_size;      /* int64_t; arg: struct number_limits or null */
+reader_fn reader_statuses;  /* struct status_set */
+reader_fn reader_selectors; /* struct text_list */
+reader_fn reader_expanded;  /* char *, ${NAME} expanded, null when empty or unset; also a {from: ..}
+                             * map
+                             */
+reader_fn reader_path;      /* char *, ${NAME} expanded, absolute */
 
 /* --- for readers of values with a form of their own --- */
 
@@ -81,6 +82,6 @@ int reader_list(struct reader *r, const struct field *f, const struct node *valu
                 void *at);
 int reader_copy(struct reader *r, struct span text, char **out); /* replaces *out */
 int reader_append(struct reader *r, struct span text, struct text_list *list);
-void text_list_free(struct text_list *list);
+void reader_free_list(struct text_list *list);
 
 #endif

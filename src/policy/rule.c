@@ -38,7 +38,7 @@ static int read_match(struct reader *r, const struct field *f, const struct node
 static int read_operation(struct reader *r, const struct field *f, const struct node *value,
                           void *at)
 {
-	int rc = read_text(r, f, value, at);
+	int rc = reader_text(r, f, value, at);
 
 	if (!rc && value->text.n > 128)
 		rc = reader_fail_value(r, f, value, "is longer than 128 bytes");
@@ -50,13 +50,13 @@ static int read_id(struct reader *r, const struct field *f, const struct node *v
 {
 	if (value->kind == NODE_SCALAR && span_is(value->text, "<operation>"))
 		return 0;
-	return read_text(r, f, value, at);
+	return reader_text(r, f, value, at);
 }
 
 static int read_target(struct reader *r, const struct field *f, const struct node *value, void *at)
 {
 	char **target = at;
-	int rc = read_text(r, f, value, target);
+	int rc = reader_text(r, f, value, target);
 
 	if (rc || strcmp(*target, "auto") != 0)
 		return rc;
@@ -176,7 +176,7 @@ static int read_account(struct reader *r, const struct field *f, const struct no
 	struct rule *rule = at;
 
 	rule->account = ACCOUNT_AUTO;
-	text_list_free(&rule->account_from);
+	reader_free_list(&rule->account_from);
 	if (value->kind == NODE_SCALAR && span_is(value->text, "auto"))
 		return 0;
 	if (value->kind == NODE_SCALAR && span_is(value->text, "none")) {
@@ -214,7 +214,7 @@ static int read_off_statuses(struct reader *r, const struct field *f, const stru
                              void *at)
 {
 	static const struct status_set none;
-	int rc = read_statuses(r, f, value, at);
+	int rc = reader_statuses(r, f, value, at);
 
 	if (rc || memcmp(at, &none, sizeof(none)) == 0)
 		return rc;
@@ -323,33 +323,33 @@ static int read_exit(struct reader *r, const struct field *f, const struct node 
 	int word; /* one word is supported, so there is nothing to keep */
 
 	(void)at;
-	return read_choice(r, f, value, &word);
+	return reader_choice(r, f, value, &word);
 }
 
 #define AT(member) offsetof(struct rule, member)
 
 static const struct field provider_fields[] = {
-        {"provider.dedups", read_bool, AT(dedups), NULL},
-        {"provider.key_ttl", read_duration, AT(key_ttl), NULL},
-        {"provider.stores", read_statuses, AT(stores), NULL},
+        {"provider.dedups", reader_bool, AT(dedups), NULL},
+        {"provider.key_ttl", reader_duration, AT(key_ttl), NULL},
+        {"provider.stores", reader_statuses, AT(stores), NULL},
         {NULL, NULL, 0, NULL}};
 static const struct field key_fields[] = {{"key.carrier", read_carrier, 0, NULL},
-                                          {"key.format", read_choice, AT(format), formats},
+                                          {"key.format", reader_choice, AT(format), formats},
                                           {"key.first_sent", read_first_sent, 0, NULL},
-                                          {"key.app_key", read_choice, AT(app_key), app_keys},
-                                          {"key.required", read_bool, AT(key_required), NULL},
+                                          {"key.app_key", reader_choice, AT(app_key), app_keys},
+                                          {"key.required", reader_bool, AT(key_required), NULL},
                                           {"key.id", read_id, AT(key_id), NULL},
                                           {NULL, NULL, 0, NULL}};
 static const struct field identity_fields[] = {
         {"identity.target", read_target, AT(target), NULL},
-        {"identity.fields", read_selectors, AT(fields), NULL},
-        {"identity.ignore", read_selectors, AT(ignore), NULL},
-        {"identity.must_match", read_selectors, AT(must_match), NULL},
+        {"identity.fields", reader_selectors, AT(fields), NULL},
+        {"identity.ignore", reader_selectors, AT(ignore), NULL},
+        {"identity.must_match", reader_selectors, AT(must_match), NULL},
         {"identity.account", read_account, 0, NULL},
         {NULL, NULL, 0, NULL}};
 static const struct field answers_fields[] = {
-        {"answers.final", read_statuses, AT(final), NULL},
-        {"answers.not_executed", read_statuses, AT(not_executed), NULL},
+        {"answers.final", reader_statuses, AT(final), NULL},
+        {"answers.not_executed", reader_statuses, AT(not_executed), NULL},
         {"answers.already_done", read_off_statuses, AT(already_done), NULL},
         {"answers.in_progress", read_off_statuses, AT(in_progress), NULL},
         {"answers.body", read_off_predicates, 0, body_parts},
@@ -361,27 +361,28 @@ const struct section rule_key_section = {"`key`", key_fields};
 const struct section rule_identity_section = {"`identity`", identity_fields};
 const struct section rule_answers_section = {"`answers`", answers_fields};
 
-static const struct field rule_fields[] = {{"operation", read_operation, AT(operation), NULL},
-                                           {"match", read_match, 0, NULL},
-                                           {"when", read_off_predicates, 0, when_parts},
-                                           {"provider", read_section, 0, &rule_provider_section},
-                                           {"key", read_section, 0, &rule_key_section},
-                                           {"identity", read_section, 0, &rule_identity_section},
-                                           {"repeat", read_repeat, 0, NULL},
-                                           {"replay_for", read_duration, AT(replay_for), NULL},
-                                           {"answers", read_section, 0, &rule_answers_section},
-                                           {"ttl", read_duration, AT(ttl), NULL},
-                                           {"on_expired", read_choice, AT(on_expired), expireds},
-                                           {"on_unknown", read_choice, AT(on_unknown), unknowns},
-                                           {"unknown_ttl", read_duration, AT(unknown_ttl), &never},
-                                           {"linger", read_duration, AT(linger), NULL},
-                                           {"exit", read_exit, 0, exits},
-                                           {"exit_wait", read_duration, AT(exit_wait), &automatic},
-                                           {"max_request", read_size, AT(max_request), NULL},
-                                           {"oversize", read_choice, AT(oversize), oversizes},
-                                           {"store", read_choice, AT(store), stores},
-                                           {"refuse_as", read_choice, AT(refuse_as), refusals},
-                                           {NULL, NULL, 0, NULL}};
+static const struct field rule_fields[] = {
+        {"operation", read_operation, AT(operation), NULL},
+        {"match", read_match, 0, NULL},
+        {"when", read_off_predicates, 0, when_parts},
+        {"provider", reader_section, 0, &rule_provider_section},
+        {"key", reader_section, 0, &rule_key_section},
+        {"identity", reader_section, 0, &rule_identity_section},
+        {"repeat", read_repeat, 0, NULL},
+        {"replay_for", reader_duration, AT(replay_for), NULL},
+        {"answers", reader_section, 0, &rule_answers_section},
+        {"ttl", reader_duration, AT(ttl), NULL},
+        {"on_expired", reader_choice, AT(on_expired), expireds},
+        {"on_unknown", reader_choice, AT(on_unknown), unknowns},
+        {"unknown_ttl", reader_duration, AT(unknown_ttl), &never},
+        {"linger", reader_duration, AT(linger), NULL},
+        {"exit", read_exit, 0, exits},
+        {"exit_wait", reader_duration, AT(exit_wait), &automatic},
+        {"max_request", reader_size, AT(max_request), NULL},
+        {"oversize", reader_choice, AT(oversize), oversizes},
+        {"store", reader_choice, AT(store), stores},
+        {"refuse_as", reader_choice, AT(refuse_as), refusals},
+        {NULL, NULL, 0, NULL}};
 const struct section rule_section = {"a rule of `writes`", rule_fields};
 
 /* --- the whole rule --- */
@@ -459,7 +460,7 @@ int rule_read(struct reader *r, const struct node *map, struct rule *rule)
 	rule->line = map->line;
 	rule->file = r->path;
 	if (!rc)
-		rc = reader_section(r, map, &rule_section, rule);
+		rc = reader_fields(r, map, &rule_section, rule);
 	if (!rc)
 		rc = check_rule(r, map, rule);
 	if (!rc && !rule->key_id)
@@ -476,10 +477,10 @@ void rule_free(struct rule *rule)
 	free(rule->carrier_name);
 	free(rule->key_id);
 	free(rule->target);
-	text_list_free(&rule->fields);
-	text_list_free(&rule->ignore);
-	text_list_free(&rule->must_match);
-	text_list_free(&rule->account_from);
+	reader_free_list(&rule->fields);
+	reader_free_list(&rule->ignore);
+	reader_free_list(&rule->must_match);
+	reader_free_list(&rule->account_from);
 }
 
 int64_t rule_exit_wait(const struct rule *rule)
