@@ -1,8 +1,8 @@
 /* The tape: what has come back of one answer so far, in order.
  *
  * One writer (whoever drives the courier), any number of readers in this process, each with a
- * cursor of its own. Pieces never move or change once written, so a reader uses them without a lock
- * until it drops its reference. Counted references; a mutex inside. */
+ * cursor of its own. Pieces never move or change once written, so a reader uses the one it was
+ * given without a lock until it reads on. Counted references; a mutex inside. */
 #ifndef SENDONCE_COURIER_TAPE_H
 #define SENDONCE_COURIER_TAPE_H
 
@@ -57,7 +57,9 @@ bool tape_full(struct tape *t); /* 4 MiB unplayed while a reader is there: pause
 /* readers */
 bool tape_attach(struct tape *t); /* false: its beginning is no longer kept */
 void tape_detach(struct tape *t);
-/* The next piece: 1 and *piece, 0 when there is none yet (or no more), valid while referenced. */
+/* The next piece: 1 and *piece, 0 when there is none yet (or no more). Valid until this cursor
+ * reads on: above `keep`, what every attached reader has passed is freed. Attach before the first
+ * read. */
 int tape_read(struct tape *t, struct tape_cursor *cursor, struct tape_piece *piece);
 void tape_ended(struct tape *t, struct tape_end *out);
 struct info *tape_info_copy(struct tape *t); /* the caller frees; null when there is none yet */
