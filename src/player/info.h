@@ -3,7 +3,7 @@
  * The courier takes a snapshot of its own handle at the gate, at the end of each header block, at
  * the end, and on request; the getinfo hook answers the program from it, during and after the
  * transfer. Strings, lists and certificates are deep copies that live until the next snapshot is
- * put in their place by info_move, or info_free: libcurl's own rule (valid until the next perform).
+ * taken into the same place, or info_free: libcurl's own rule (valid until the next perform).
  */
 #ifndef SENDONCE_PLAYER_INFO_H
 #define SENDONCE_PLAYER_INFO_H
@@ -33,7 +33,9 @@ const char *info_text(const struct info *info, CURLINFO id); /* may be null */
 
 /* The parts that a stored answer carries: RESPONSE_CODE, CONTENT_TYPE, EFFECTIVE_URL,
  * REDIRECT_COUNT, HTTP_VERSION, SCHEME, PRIMARY_IP/PORT, sizes and so on. Text form inside answer
- * blobs. */
+ * blobs.
+ * EFFECTIVE_URL is stored only when a redirect led there, and without user and password: when it is
+ * empty after info_load, the caller sets the program's own. */
 struct buf;
 void info_store(const struct info *info, struct buf *out);
 int info_load(struct info *info, const char *data, size_t n); /* 0, or -1 when malformed */
