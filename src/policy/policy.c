@@ -62,7 +62,10 @@ static int read_step(struct reader *r, const struct field *f, const struct node 
 	if (value->kind == NODE_MAP)
 		return reader_expanded(r, f, value, at);
 	rc = reader_scalar(r, f, value, &text);
-	return rc || text.n == 0 ? rc : reader_copy(r, text, at);
+	if (rc || text.n == 0)
+		return rc;
+	rc = reader_copy(r, text, at);
+	return rc ? rc : reader_check_name(r, f, value, *(char **)at);
 }
 
 static int read_ledger_path(struct reader *r, const struct field *f, const struct node *value,
@@ -154,16 +157,17 @@ static const struct section *const all_sections[] = {
 /* Defaults that come from the environment, for keys the file leaves out. */
 static int read_environment(struct reader *r, const struct node *root, struct policy *policy)
 {
-	const struct field scope = {"scope", reader_expanded, 0, NULL};
-	const struct field run = {"run", reader_expanded, 0, NULL};
-	const struct node default_scope = {.text = span_of("${SENDONCE_SCOPE}")};
-	const struct node default_run = {.text = span_of("${SENDONCE_RUN}")};
+	const struct field scope = {"SENDONCE_SCOPE", reader_expanded, 0, NULL};
+	const struct field run = {"SENDONCE_RUN", reader_expanded, 0, NULL};
+	struct node value = {.line = root->line, .column = root->column};
 	int rc = 0;
 
+	value.text = span_of("${SENDONCE_SCOPE}");
 	if (!tree_get(root, "scope"))
-		rc = reader_expanded(r, &scope, &default_scope, &policy->scope);
+		rc = reader_expanded(r, &scope, &value, &policy->scope);
+	value.text = span_of("${SENDONCE_RUN}");
 	if (!rc && !tree_get(root, "run"))
-		rc = reader_expanded(r, &run, &default_run, &policy->run);
+		rc = reader_expanded(r, &run, &value, &policy->run);
 	return rc;
 }
 

@@ -41,6 +41,7 @@ bool status_set_has(const struct status_set *set, long status);
 struct matcher; /* a compiled `match` */
 
 enum { POLICY_NEVER = -1, POLICY_AUTO = -1 };
+enum { POLICY_NAME_MAX = 255 }; /* bytes of scope, run and step, ${} expanded */
 
 /* All durations are microseconds. */
 struct rule {

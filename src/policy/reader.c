@@ -434,6 +434,17 @@ static int refuse_from(struct reader *r, const struct field *f, const struct nod
 	return reader_fail_unsupported(r, f, map, "{from: header:...}");
 }
 
+/* Names are compared and hashed whole by others, who keep them in buffers of that size: one that
+ * was cut would be the name of somebody else. */
+int reader_check_name(struct reader *r, const struct field *f, const struct node *value,
+                      const char *text)
+{
+	if (!text || strlen(text) <= POLICY_NAME_MAX)
+		return 0;
+	return reader_fail(r, value, "`%s` is longer than %d bytes, its variables filled in",
+	                   f->name, POLICY_NAME_MAX);
+}
+
 int reader_expanded(struct reader *r, const struct field *f, const struct node *value, void *at)
 {
 	char name[64];
@@ -442,7 +453,9 @@ int reader_expanded(struct reader *r, const struct field *f, const struct node *
 	if (value->kind == NODE_MAP)
 		return refuse_from(r, f, value);
 	rc = check_scalar(r, f, value);
-	return rc ? rc : expand(r, f, value, at, name);
+	if (!rc)
+		rc = expand(r, f, value, at, name);
+	return rc ? rc : reader_check_name(r, f, value, *(char **)at);
 }
 
 int reader_path(struct reader *r, const struct field *f, const struct node *value, void *at)

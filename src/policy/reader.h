@@ -82,6 +82,9 @@ int reader_list(struct reader *r, const struct field *f, const struct node *valu
                 void *at);
 int reader_copy(struct reader *r, struct span text, char **out); /* replaces *out */
 int reader_append(struct reader *r, struct span text, struct text_list *list);
+/* At most POLICY_NAME_MAX bytes; null is fine. */
+int reader_check_name(struct reader *r, const struct field *f, const struct node *value,
+                      const char *text);
 void reader_free_list(struct text_list *list);
 
 #endif

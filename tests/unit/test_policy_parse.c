@@ -533,12 +533,51 @@ static void test_long_values(void **state)
 	struct policy_error error;
 
 	(void)state;
-	strcpy(text, "version: 1\nscope: ");
-	memset(text + strlen(text), 'a', 4097);
+	strcpy(text, "version: 1\nevents: /");
+	memset(text + strlen(text), 'a', 4096);
 	error = refuse(text, strlen(text));
 	assert_non_null(strstr(error.text, "is longer than 4096 bytes"));
-	text[18 + 4096] = '\0';
+	text[20 + 4095] = '\0';
 	policy_free(parse(text));
+}
+
+/* A scope that others cut would be another tenant's: 255 bytes are a name, 256 an error. */
+static void test_long_names(void **state)
+{
+	static const char *const texts[] = {"version: 1\nscope: \"${LONG}%s\"\n",
+	                                    "version: 1\nrun: \"%s${LONG}\"\n"};
+	static char value[256], text[400];
+	static const char *env[] = {"LONG", value, "SENDONCE_RUN", value, NULL};
+	struct policy_error error;
+	struct policy *p;
+
+	(void)state;
+	memset(value, 'v', 255);
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(text, sizeof(text), texts[i], "");
+		policy_free(parse_env(text, env));
+		snprintf(text, sizeof(text), texts[i], "x");
+		assert_int_equal(policy_parse("p", text, strlen(text), table_env, env, &p, &error),
+		                 POLICY_INVALID);
+		assert_non_null(strstr(error.text, "is longer than 255 bytes"));
+		assert_int_equal(error.line, 2);
+	}
+	snprintf(text, sizeof(text), "version: 1\nstep: %sx\n", value);
+	assert_non_null(strstr(refuse(text, strlen(text)).text, "p.yaml:2:7: `step` is longer"));
+}
+
+static void test_long_default_names(void **state)
+{
+	static char value[257];
+	static const char *env[] = {"SENDONCE_SCOPE", value, NULL};
+	struct policy_error error;
+	struct policy *p;
+
+	(void)state;
+	memset(value, 'v', 256);
+	assert_int_equal(policy_parse("p", "version: 1", 10, table_env, env, &p, &error),
+	                 POLICY_INVALID);
+	assert_non_null(strstr(error.text, "p:1:1: `SENDONCE_SCOPE` is longer than 255 bytes"));
 }
 
 /* A long path may cut a message, never overrun it. */
@@ -700,6 +739,8 @@ int main(void)
 	        cmocka_unit_test(test_hostile_sizes),
 	        cmocka_unit_test(test_shown_values),
 	        cmocka_unit_test(test_long_values),
+	        cmocka_unit_test(test_long_names),
+	        cmocka_unit_test(test_long_default_names),
 	        cmocka_unit_test(test_long_path),
 	        cmocka_unit_test(test_load),
 	        cmocka_unit_test(test_example),
