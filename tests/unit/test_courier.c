@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "courier/courier.h"
+#include "player/info.h"
 #include "unit/flavour_here.h"
 
 /* --- server --- */
@@ -1049,6 +1050,203 @@ static void method_is_built_from_its_outcome(void **state)
 	}
 }
 
+/* A libcurl as before 7.66: no gate callback, no poll. */
+static CURLcode old_setopt(CURL *easy, CURLoption id, ...)
+{
+	va_list list;
+	void *word;
+
+	va_start(list, id);
+	word = va_arg(list, void *);
+	va_end(list);
+	if (id == CURLOPT_PREREQFUNCTION || id == CURLOPT_PREREQDATA || id == CURLOPT_MAXAGE_CONN)
+		return CURLE_UNKNOWN_OPTION;
+	return CURL_FN(flavour_here(), easy_setopt)(easy, id, word);
+}
+
+static const struct flavour *flavour_old(void)
+{
+	static struct flavour old;
+
+	if (!old.path) {
+		old = *flavour_here();
+		old.fn[FN_easy_setopt] = (void (*)(void))old_setopt;
+		old.fn[FN_multi_poll] = old.fn[FN_multi_wakeup] = NULL;
+	}
+	return &old;
+}
+
+static void old_libcurl_gates_before_it_connects(void **state)
+{
+	static const struct step steps[] = {
+	        {"HTTP/1.1 200 Tunnel\r\nVia: p\r\n\r\n", 0, false, 0},
+	        {"HTTP/1.1 307 Go\r\nLocation: /else\r\nContent-Length: 0\r\n\r\n", 50, false, 0},
+	        {"HTTP/1.1 200 Tunnel\r\nVia: p\r\n\r\n", 0, false, 0},
+	        {OK, 0, false, 0}};
+	struct write w = {0};
+	struct tape_cursor cursor = {0};
+	struct tape_piece p;
+	char proxy[64];
+	int connect = 0;
+	unsigned request = 0;
+
+	(void)state;
+	write_start(&w, steps, 4);
+	w.plan.flavour = flavour_old();
+	w.plan.no_stale_reuse = true;
+	snprintf(proxy, sizeof proxy, "http://127.0.0.1:%d", w.server.port);
+	set_word(&w, CURLOPT_PROXY, (uintptr_t)proxy);
+	set_word(&w, CURLOPT_NOPROXY, (uintptr_t) "");
+	set_word(&w, CURLOPT_HTTPPROXYTUNNEL, 1);
+	set_word(&w, CURLOPT_FOLLOWLOCATION, 1);
+	write_send(&w);
+	assert_true(write_play(w.attempt, &w.head, &w.body, 5000));
+	while (tape_read(attempt_tape(w.attempt), &cursor, &p)) {
+		assert_int_not_equal(p.kind, TAPE_DEBUG); /* the program did not ask for them */
+		connect += p.connect;
+		request = p.request;
+	}
+	assert_int_equal(connect, 6); /* each request on a connection of its own */
+	assert_int_equal(request, 1);
+	assert_int_equal(w.record.gates, 1);
+	assert_string_equal(w.record.url[0], w.url);
+	assert_int_equal(w.record.end.status, 201);
+	assert_true(w.record.end.complete);
+	write_finish(&w);
+}
+
+static void old_libcurl_proves_a_refused_connect(void **state)
+{
+	static const struct step steps[] = {{OK, 0, false, 0}};
+	struct write w = {0};
+	struct record lost = {0};
+	static const struct step silent[] = {{NULL, 0, true, 0}};
+
+	(void)state;
+	w.server.deaf = true;
+	write_start(&w, steps, 1);
+	close(w.server.fd);
+	w.plan.flavour = flavour_old();
+	write_send(&w);
+	assert_true(write_play(w.attempt, &w.head, &w.body, 5000));
+	assert_int_equal(w.record.gates, 1);
+	assert_int_equal(w.record.end.code, CURLE_COULDNT_CONNECT);
+	assert_true(w.record.end.stopped);
+	attempt_unref(w.attempt);
+	/* nothing else does */
+	options_free(&w.options);
+	memset(&w.server, 0, sizeof w.server);
+	write_start(&w, silent, 1);
+	w.plan.flavour = flavour_old();
+	w.plan.ctx = &lost;
+	write_send(&w);
+	assert_true(write_play(w.attempt, &w.head, &w.body, 5000));
+	assert_int_equal(lost.end.code, CURLE_GOT_NOTHING);
+	assert_false(lost.end.stopped);
+	assert_int_equal(server_count(&w.server), 1);
+	write_finish(&w);
+}
+
+static void debug_lines_are_on_the_tape(void **state)
+{
+	static const struct step steps[] = {{OK, 0, false, 0}};
+	struct write w = {0};
+	struct tape_cursor cursor = {0};
+	struct tape_piece p;
+	bool request = false;
+
+	(void)state;
+	write_start(&w, steps, 1);
+	set_word(&w, CURLOPT_VERBOSE, 1);
+	write_send(&w);
+	assert_true(write_play(w.attempt, &w.head, &w.body, 5000));
+	while (tape_read(attempt_tape(w.attempt), &cursor, &p))
+		request |= p.kind == TAPE_DEBUG && p.debug == CURLINFO_HEADER_OUT &&
+		           memmem(p.data, p.n, "POST /v1/orders", 15);
+	assert_true(request);
+	write_finish(&w);
+}
+
+static void lease_is_renewed_while_driven(void **state)
+{
+	static const struct step steps[] = {{OK, 5600, false, 0}};
+	struct write w = {0};
+
+	(void)state;
+	write_start(&w, steps, 1);
+	write_send(&w);
+	assert_true(write_play(w.attempt, &w.head, &w.body, 8000));
+	assert_int_equal(w.record.renews, 1);
+	write_finish(&w);
+}
+
+static void snapshot_tells_the_status(void **state)
+{
+	static const struct step steps[] = {{OK, 0, false, 0}};
+	struct write w = {0};
+	struct info *info;
+	long status = 0;
+
+	(void)state;
+	write_start(&w, steps, 1);
+	write_send(&w);
+	assert_true(write_play(w.attempt, &w.head, &w.body, 5000));
+	info = tape_info_copy(attempt_tape(w.attempt));
+	assert_non_null(info);
+	assert_int_equal(info_get(info, CURLINFO_RESPONSE_CODE, &status), CURLE_OK);
+	assert_int_equal(status, 201);
+	info_free(info);
+	write_finish(&w);
+}
+
+/* The headers came, the body hangs: a program that asks for the status now gets it. */
+static void snapshot_after_headers_is_there_in_time(void **state)
+{
+	static const struct step steps[] = {
+	        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", 0, false, 0}};
+	struct write w = {0};
+	struct info *info;
+	struct attempt_phase phase;
+	int64_t until = now_us() + 3000000;
+	struct buf head = {0};
+
+	(void)state;
+	write_start(&w, steps, 1);
+	write_send(&w);
+	while (!head.n && now_us() < until) {
+		attempt_wait(w.attempt, until);
+		tape_last_headers(attempt_tape(w.attempt), &head);
+	}
+	attempt_phase(w.attempt, &phase);
+	assert_false(phase.ended);
+	info = tape_info_copy(attempt_tape(w.attempt));
+	assert_non_null(info);
+	assert_int_equal(info_long(info, CURLINFO_RESPONSE_CODE), 200);
+	info_free(info);
+	buf_free(&head);
+	attempt_cancel(w.attempt);
+	assert_false(w.record.end.stopped);
+	assert_false(w.record.end.complete);
+	write_finish(&w);
+}
+
+static void cut_answer_is_not_complete(void **state)
+{
+	static const struct step steps[] = {
+	        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab", 0, true, 0}};
+	struct write w = {0};
+
+	(void)state;
+	write_start(&w, steps, 1);
+	write_send(&w);
+	assert_true(write_play(w.attempt, &w.head, &w.body, 5000));
+	assert_false(w.record.end.complete);
+	assert_int_equal(w.record.end.code, CURLE_PARTIAL_FILE);
+	assert_int_equal(w.record.end.status, 200);
+	assert_true(strlen(w.record.end.text) > 0);
+	write_finish(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1077,6 +1275,13 @@ int main(void)
 	        cmocka_unit_test(program_limits_do_not_reach_the_sender),
 	        cmocka_unit_test(what_cannot_be_carried_is_named),
 	        cmocka_unit_test(method_is_built_from_its_outcome),
+	        cmocka_unit_test(old_libcurl_gates_before_it_connects),
+	        cmocka_unit_test(old_libcurl_proves_a_refused_connect),
+	        cmocka_unit_test(debug_lines_are_on_the_tape),
+	        cmocka_unit_test(lease_is_renewed_while_driven),
+	        cmocka_unit_test(snapshot_tells_the_status),
+	        cmocka_unit_test(snapshot_after_headers_is_there_in_time),
+	        cmocka_unit_test(cut_answer_is_not_complete),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
