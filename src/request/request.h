@@ -42,7 +42,8 @@ enum request_body {
 const char *request_method(const struct options *options);
 enum request_body request_body_kind(const struct options *options);
 /* The bytes of REQUEST_FIELDS as libcurl would send them: POSTFIELDSIZE(_LARGE), -1 means strlen,
- * NUL bytes inside are kept. Borrowed from the options or the program. */
+ * NUL bytes inside are kept. Borrowed from the options or the program. p is null when there is no
+ * body at all; an empty body has a p. */
 struct span request_body_bytes(const struct options *options);
 /* True for a HEAD, GET, OPTIONS or TRACE: what is let through when nothing else is known. */
 bool request_is_read(const char *method);
@@ -53,8 +54,8 @@ struct request_header {
 	struct span name, value;
 };
 /* Calls `each` for every header the program's HTTPHEADER list makes libcurl send, then for those
- * libcurl adds from options (Content-Type of a POST, COOKIE, USERAGENT, REFERER, ACCEPT_ENCODING,
- * XOAUTH2). */
+ * libcurl adds from options (Content-Type of a POST, COOKIE, USERAGENT, REFERER, ACCEPT_ENCODING).
+ * What is made of credentials (USERPWD, XOAUTH2_BEARER) is in struct credential_view. */
 typedef void request_each(void *ctx, const struct request_header *header);
 void request_headers(const struct options *options, request_each *each, void *ctx);
 

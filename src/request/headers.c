@@ -1,0 +1,123 @@
+/* The header lines libcurl would send, by the rules of its Curl_add_custom_headers.
+ *
+ * "Name: value" is sent; "Name:" is not, and takes away libcurl's own of that name; "Name;" is sent
+ * with an empty value. Of several Host lines the first is used, also with nothing behind its colon
+ * but a space. Lines that are no header ("text", ": x", "Name; x") are not sent. Left out are
+ * headers that say nothing about the write (Accept, Content-Length, Expect, TE) and those that
+ * are made of credentials (Authorization from USERPWD or XOAUTH2_BEARER, cookies of the jar). */
+#include "request/request.h"
+
+#include <string.h>
+
+static bool is_space(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static struct span trim(struct span s)
+{
+	while (s.n && is_space(*s.p)) {
+		s.p++;
+		s.n--;
+	}
+	while (s.n && is_space(s.p[s.n - 1]))
+		s.n--;
+	return s;
+}
+
+/* False when the line isn't sent. */
+static bool read_line(const char *line, struct request_header *h)
+{
+	const char *at = strchr(line, ':');
+	bool empty = false;
+
+	if (!at) {
+		at = strchr(line, ';');
+		empty = at && at[1] == '\0';
+		if (!empty)
+			return false;
+	}
+	h->name = trim((struct span){line, (size_t)(at - line)});
+	h->value = trim(span_of(at + 1));
+	return at != line && (h->value.n || empty);
+}
+
+static const struct curl_slist *lines_of(const struct options *o)
+{
+	return options_pointer(o, CURLOPT_HTTPHEADER);
+}
+
+/* The line that sets or removes a header, as Curl_checkheaders finds it. */
+static const char *find_line(const struct options *o, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const struct curl_slist *l = lines_of(o); l; l = l->next) {
+		if (strlen(l->data) > n && (l->data[n] == ':' || l->data[n] == ';') &&
+		    span_is_nocase((struct span){l->data, n}, name))
+			return l->data;
+	}
+	return NULL;
+}
+
+static void give_host(const struct options *o, request_each *each, void *ctx)
+{
+	const char *line = find_line(o, "Host");
+	struct request_header h = {span_of("Host"), {0}};
+
+	if (!line || strcmp(line, "Host:") == 0)
+		return;
+	h.value = trim(span_of(line + strlen("Host:")));
+	each(ctx, &h);
+}
+
+/* libcurl writes the Content-Type of MIMEPOST and HTTPPOST itself, boundary and all. */
+static bool writes_type(const struct options *o)
+{
+	enum request_body kind = request_body_kind(o);
+
+	return kind == REQUEST_MIME || kind == REQUEST_FORMPOST;
+}
+
+static void give_lines(const struct options *o, request_each *each, void *ctx)
+{
+	bool no_type = writes_type(o);
+	struct request_header h;
+
+	for (const struct curl_slist *l = lines_of(o); l; l = l->next) {
+		if (!l->data || !read_line(l->data, &h) || span_is_nocase(h.name, "Host"))
+			continue;
+		if (!(no_type && span_is_nocase(h.name, "Content-Type")))
+			each(ctx, &h);
+	}
+}
+
+static void give_own(const struct options *o, const char *name, const char *value,
+                     request_each *each, void *ctx)
+{
+	struct request_header h = {span_of(name), span_of(value)};
+
+	if (value && *value && !find_line(o, name))
+		each(ctx, &h);
+}
+
+void request_headers(const struct options *options, request_each *each, void *ctx)
+{
+	static const struct {
+		const char *name;
+		CURLoption id;
+	} own[] = {
+	        {"User-Agent", CURLOPT_USERAGENT},
+	        {"Referer", CURLOPT_REFERER},
+	        {"Accept-Encoding", CURLOPT_ACCEPT_ENCODING},
+	        {"Cookie", CURLOPT_COOKIE},
+	};
+	enum request_body kind = request_body_kind(options);
+
+	give_host(options, each, ctx);
+	give_lines(options, each, ctx);
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		give_own(options, own[i].name, options_text(options, own[i].id), each, ctx);
+	if (kind == REQUEST_FIELDS || kind == REQUEST_READ)
+		give_own(options, "Content-Type", "application/x-www-form-urlencoded", each, ctx);
+}

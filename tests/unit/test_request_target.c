@@ -1,0 +1,380 @@
+/* The target: a table of parsed parts, and the path and Host the real libcurl sends. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "wire_here.h"
+#include "request/request.h"
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+static void apply(struct options *o, const struct set *set, size_t n)
+{
+	options_init(o);
+	for (size_t i = 0; i < n && set[i].id; i++)
+		assert_int_equal(options_set(o, set[i].id, set[i].word), 0);
+}
+
+static const struct row {
+	struct set set[5];
+	bool valid;
+	const char *scheme, *host;
+	unsigned port;
+	const char *path, *query, *user, *password;
+} row[] = {
+        {{SET(URL, "https://api.example.com/v1/orders?a=1&b=2")},
+         true,
+         "https",
+         "api.example.com",
+         443,
+         "/v1/orders",
+         "a=1&b=2",
+         NULL,
+         NULL},
+        {{SET(URL, "http://api.example.com")},
+         true,
+         "http",
+         "api.example.com",
+         80,
+         "/",
+         NULL,
+         NULL,
+         NULL},
+        {{SET(URL, "HTTP://API.Example.COM:8080/A")},
+         true,
+         "http",
+         "api.example.com",
+         8080,
+         "/A",
+         NULL,
+         NULL,
+         NULL},
+        {{SET(URL, "https://h:443/")}, true, "https", "h", 443, "/", NULL, NULL, NULL},
+        {{SET(URL, "http://h/p"), SET(PORT, 8081)},
+         true,
+         "http",
+         "h",
+         8081,
+         "/p",
+         NULL,
+         NULL,
+         NULL},
+        {{SET(URL, "http://h:9000/p"), SET(PORT, 8081)},
+         true,
+         "http",
+         "h",
+         8081,
+         "/p",
+         NULL,
+         NULL,
+         NULL},
+        {{SET(URL, "http://h:9000/p"), SET(PORT, 8081), SET(PORT, 0)},
+         true,
+         "http",
+         "h",
+         9000,
+         "/p",
+         NULL,
+         NULL,
+         NULL},
+        /* without a scheme: guessed, or the default one */
+        {{SET(URL, "api.example.com/p")},
+         true,
+         "http",
+         "api.example.com",
+         80,
+         "/p",
+         NULL,
+         NULL,
+         NULL},
+        {{SET(URL, "localhost:8080/p")}, true, "http", "localhost", 8080, "/p", NULL, NULL, NULL},
+        {{SET(URL, "ftp.example.com/p")}, false, NULL, NULL, 0, NULL, NULL, NULL, NULL},
+        {{SET(URL, "api.example.com/p"), SET(DEFAULT_PROTOCOL, "https")},
+         true,
+         "https",
+         "api.example.com",
+         443,
+         "/p",
+         NULL,
+         NULL,
+         NULL},
+        {{SET(URL, "localhost:8080/p"), SET(DEFAULT_PROTOCOL, "https")},
+         true,
+         "https",
+         "localhost",
+         8080,
+         "/p",
+         NULL,
+         NULL,
+         NULL},
+        {{SET(URL, "http://h/p"), SET(DEFAULT_PROTOCOL, "https")},
+         true,
+         "http",
+         "h",
+         80,
+         "/p",
+         NULL,
+         NULL,
+         NULL},
+        /* dots, fragment, spaces, empty query, only a query */
+        {{SET(URL, "http://h/a/../b/./c")}, true, "http", "h", 80, "/b/c", NULL, NULL, NULL},
+        {{SET(URL, "http://h/a/../b"), SET(PATH_AS_IS, 1)},
+         true,
+         "http",
+         "h",
+         80,
+         "/a/../b",
+         NULL,
+         NULL,
+         NULL},
+        {{SET(URL, "http://h/p#frag?x")}, true, "http", "h", 80, "/p", NULL, NULL, NULL},
+        {{SET(URL, "http://h/p?a#frag")}, true, "http", "h", 80, "/p", "a", NULL, NULL},
+        {{SET(URL, "http://h?a=1")}, true, "http", "h", 80, "/", "a=1", NULL, NULL},
+        {{SET(URL, "http://h/%41%2f")}, true, "http", "h", 80, "/%41%2f", NULL, NULL, NULL},
+        {{SET(URL, "http://[::1]:81/p")}, true, "http", "[::1]", 81, "/p", NULL, NULL, NULL},
+        /* user and password */
+        {{SET(URL, "http://u:p@h/")}, true, "http", "h", 80, "/", NULL, "u", "p"},
+        {{SET(URL, "http://u@h/")}, true, "http", "h", 80, "/", NULL, "u", NULL},
+        {{SET(URL, "http://u%40x:p%3a@h/")}, true, "http", "h", 80, "/", NULL, "u@x", "p:"},
+        {{SET(URL, "http://u:%01@h/")}, true, "http", "h", 80, "/", NULL, "u", "%01"},
+        {{SET(URL, "http://u:p@h/"), SET(DISALLOW_USERNAME_IN_URL, 1)},
+         false,
+         NULL,
+         NULL,
+         0,
+         NULL,
+         NULL,
+         NULL,
+         NULL},
+        /* REQUEST_TARGET */
+        {{SET(URL, "http://h/p?a=1"), SET(REQUEST_TARGET, "/q?b=2")},
+         true,
+         "http",
+         "h",
+         80,
+         "/q",
+         "b=2",
+         NULL,
+         NULL},
+        {{SET(URL, "http://h/p?a=1"), SET(REQUEST_TARGET, "*")},
+         true,
+         "http",
+         "h",
+         80,
+         "*",
+         NULL,
+         NULL,
+         NULL},
+        {{SET(URL, "http://h/p"), SET(REQUEST_TARGET, "/q"), SET(REQUEST_TARGET, NULL)},
+         true,
+         "http",
+         "h",
+         80,
+         "/p",
+         NULL,
+         NULL,
+         NULL},
+        /* not HTTP, or nothing libcurl would take */
+        {{SET(URL, "ftp://h/p")}, false, NULL, NULL, 0, NULL, NULL, NULL, NULL},
+        {{SET(URL, "file:///etc/passwd")}, false, NULL, NULL, 0, NULL, NULL, NULL, NULL},
+        {{SET(URL, "ws://h/p")}, false, NULL, NULL, 0, NULL, NULL, NULL, NULL},
+        {{SET(URL, "gopherx://h/p")}, false, NULL, NULL, 0, NULL, NULL, NULL, NULL},
+        {{SET(URL, "")}, false, NULL, NULL, 0, NULL, NULL, NULL, NULL},
+        {{SET(URL, "http://")}, false, NULL, NULL, 0, NULL, NULL, NULL, NULL},
+        {{SET(URL, "http://h:99999/")}, false, NULL, NULL, 0, NULL, NULL, NULL, NULL},
+        {{SET(URL, "http://a b/")}, false, NULL, NULL, 0, NULL, NULL, NULL, NULL},
+        {{SET(URL, "http://h/"), SET(URL, NULL)}, false, NULL, NULL, 0, NULL, NULL, NULL, NULL},
+        {{{0}}, false, NULL, NULL, 0, NULL, NULL, NULL, NULL},
+};
+
+static bool same(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static void check(size_t i, const struct row *want, const struct request_target *t)
+{
+	if (t->valid != want->valid)
+		fail_msg("row %zu: valid %d", i, t->valid);
+	if (!want->valid)
+		return;
+	if (!same(t->scheme, want->scheme) || !same(t->host, want->host) || t->port != want->port)
+		fail_msg("row %zu: %s %s %u", i, t->scheme, t->host, t->port);
+	if (!same(t->path, want->path) || !same(t->query, want->query))
+		fail_msg("row %zu: %s ? %s", i, t->path, t->query ? t->query : "(none)");
+	if (!same(t->user, want->user) || !same(t->password, want->password))
+		fail_msg("row %zu: user %s", i, t->user ? t->user : "(none)");
+}
+
+static void parts(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(row); i++) {
+		struct request_target t = {0};
+		struct options o;
+
+		apply(&o, row[i].set, COUNT(row[i].set));
+		assert_int_equal(request_target_update(&t, flavour_here(), &o), 0);
+		check(i, &row[i], &t);
+		request_target_free(&t);
+		options_free(&o);
+	}
+}
+
+/* What was said against what is sent: the request line and the port connected to. */
+static void on_the_wire(void **state)
+{
+	static const struct {
+		const char *url; /* %u: the port */
+		struct set set[3];
+	} sent[] = {
+	        {"http://127.0.0.1:%u/v1/orders?a=1&b=2", {{0}}},
+	        {"127.0.0.1:%u", {{0}}},
+	        {"http://127.0.0.1:%u?q", {{0}}},
+	        {"http://127.0.0.1:%u/a/../b/./c?x=/../y", {{0}}},
+	        {"http://127.0.0.1:%u/a/../b", {SET(PATH_AS_IS, 1)}},
+	        {"http://127.0.0.1:%u/%%41%%2f%%zz", {{0}}},
+	        {"http://127.0.0.1:%u/\xc3\xa9?\xc3\xa9", {{0}}},
+	        {"http://127.0.0.1:%u/p#frag", {{0}}},
+	        {"http://127.0.0.1:%u/p?a#frag", {{0}}},
+	        {"http://127.0.0.1:%u/p?", {{0}}},
+	        {"http://127.0.0.1:%u/p;type=a", {{0}}},
+	        {"http://u:p@127.0.0.1:%u/p", {{0}}},
+	        {"http://127.0.0.1:%u/p?a", {SET(REQUEST_TARGET, "/q?b=2?c")}},
+	        {"http://127.0.0.1:%u/p?a", {SET(REQUEST_TARGET, "http://x/q")}},
+	        {"127.0.0.1:%u/p", {SET(DEFAULT_PROTOCOL, "http")}},
+	};
+	struct wire wire;
+	char url[128];
+
+	(void)state;
+	wire_open(&wire);
+	for (size_t i = 0; i < COUNT(sent); i++) {
+		struct request_target t = {0};
+		struct set set[4] = {SET(URL, url)};
+		struct buf said = {0};
+		struct options o;
+
+		snprintf(url, sizeof url, sent[i].url, wire.port);
+		memcpy(set + 1, sent[i].set, sizeof sent[i].set);
+		wire_send(&wire, set, COUNT(set), &o);
+		assert_int_equal(request_target_update(&t, flavour_here(), &o), 0);
+		assert_true(t.valid);
+		assert_int_equal(t.port, wire.port);
+		buf_add_text(&said, t.path);
+		if (t.query) {
+			buf_add_text(&said, "?");
+			buf_add_text(&said, t.query);
+		}
+		if (!span_equal(wire_word(&wire, 1), span_buf(&said)))
+			fail_msg("row %zu: sent %.*s, said %s", i, (int)wire_word(&wire, 1).n,
+			         wire_word(&wire, 1).p, said.data);
+		buf_free(&said);
+		request_target_free(&t);
+		options_free(&o);
+	}
+	close(wire.listener);
+}
+
+static struct flavour counted;
+static int parses;
+static CURLUcode (*real_set)(CURLU *, CURLUPart, const char *, unsigned);
+
+static CURLUcode counting_set(CURLU *u, CURLUPart part, const char *text, unsigned flags)
+{
+	parses++;
+	return real_set(u, part, text, flags);
+}
+
+static void kept_until_changed(void **state)
+{
+	struct request_target t = {0};
+	struct options o;
+
+	(void)state;
+	counted = *flavour_here();
+	real_set = CURL_FN(&counted, url_set);
+	counted.fn[FN_url_set] = (void (*)(void))counting_set;
+	options_init(&o);
+	options_set(&o, CURLOPT_URL, (uintptr_t) "http://one/");
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(request_target_update(&t, &counted, &o), 0);
+	assert_int_equal(parses, 1);
+	options_set(&o, CURLOPT_POSTFIELDS, (uintptr_t) "a");
+	options_set(&o, CURLOPT_TIMEOUT, 5);
+	assert_int_equal(request_target_update(&t, &counted, &o), 0);
+	assert_int_equal(parses, 1);
+	options_set(&o, CURLOPT_PORT, 81);
+	assert_int_equal(request_target_update(&t, &counted, &o), 0);
+	assert_int_equal(parses, 2);
+	assert_int_equal(t.port, 81);
+	options_set(&o, CURLOPT_URL, (uintptr_t) "ftp://two/");
+	assert_int_equal(request_target_update(&t, &counted, &o), 0);
+	assert_int_equal(request_target_update(&t, &counted, &o), 0);
+	assert_int_equal(parses, 3);
+	assert_false(t.valid);
+	request_target_free(&t);
+	options_free(&o);
+}
+
+/* A CURLU belongs to the program, which may change it without a setopt. */
+static void curlu_is_read_each_time(void **state)
+{
+	const struct flavour *fl = flavour_here();
+	CURLU *u = CURL_FN(fl, url)();
+	struct request_target t = {0};
+	struct options o;
+
+	(void)state;
+	assert_non_null(u);
+	options_init(&o);
+	CURL_FN(fl, url_set)(u, CURLUPART_URL, "https://one/a?x=1", 0);
+	options_set(&o, CURLOPT_URL, (uintptr_t) "http://ignored/");
+	options_set(&o, CURLOPT_CURLU, (uintptr_t)u);
+	assert_int_equal(request_target_update(&t, fl, &o), 0);
+	assert_true(t.valid);
+	assert_string_equal(t.host, "one");
+	assert_string_equal(t.query, "x=1");
+	CURL_FN(fl, url_set)(u, CURLUPART_URL, "https://two:444/b", 0);
+	assert_int_equal(request_target_update(&t, fl, &o), 0);
+	assert_string_equal(t.host, "two");
+	assert_int_equal(t.port, 444);
+	options_set(&o, CURLOPT_CURLU, 0);
+	assert_int_equal(request_target_update(&t, fl, &o), 0);
+	assert_string_equal(t.host, "ignored");
+	CURL_FN(fl, url_cleanup)(u);
+	request_target_free(&t);
+	options_free(&o);
+}
+
+static void without_url_api(void **state)
+{
+	struct flavour old = *flavour_here();
+	struct request_target t = {0};
+	struct options o;
+
+	(void)state;
+	old.fn[FN_url] = NULL;
+	options_init(&o);
+	options_set(&o, CURLOPT_URL, (uintptr_t) "http://h/");
+	assert_int_equal(request_target_update(&t, &old, &o), 0);
+	assert_false(t.valid);
+	request_target_free(&t);
+	options_free(&o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(parts),
+	        cmocka_unit_test(on_the_wire),
+	        cmocka_unit_test(kept_until_changed),
+	        cmocka_unit_test(curlu_is_read_each_time),
+	        cmocka_unit_test(without_url_api),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
