@@ -8,7 +8,7 @@
 
 #include "ledger/internal.h"
 
-void answer_store(struct ledger *l, const struct ledger_answer *answer, uint64_t id,
+void answer_write(struct ledger *l, const struct ledger_answer *answer, uint64_t id,
                   struct stamp now, uint32_t *unit)
 {
 	void *at;

@@ -133,7 +133,7 @@ void key_unbind_all(struct ledger *l, struct layout_record *rec, uint64_t id);
 
 /* answer.c */
 /* Copies an answer into the heap; *unit 0 when it is not kept. */
-void answer_store(struct ledger *l, const struct ledger_answer *answer, uint64_t id,
+void answer_write(struct ledger *l, const struct ledger_answer *answer, uint64_t id,
                   struct stamp now, uint32_t *unit);
 void answer_attach(struct ledger *l, struct change *c, const struct ledger_answer *answer,
                    uint32_t unit, bool final, struct stamp now);

@@ -84,7 +84,7 @@ struct layout_bank {
 	uint64_t answer_sum;
 	uint64_t keep_until; /* lease word: how long an answer that is not final is kept */
 	uint32_t attempts, wire_sends;
-	uint32_t run_count, pad;
+	uint32_t run_count, sequence; /* sequence: as in the state word that named it */
 	struct run_entry runs[LEDGER_RUNS];
 };
 

@@ -59,7 +59,7 @@ int ledger_resolve(struct ledger *l, const struct record_view *view, bool execut
 	if (l->read_only)
 		return rc;
 	if (executed)
-		answer_store(l, answer, view->id, now, &unit);
+		answer_write(l, answer, view->id, now, &unit);
 	rc = begin_seen(l, view, &c);
 	if (rc == LEDGER_OK && ((c.word.state != REC_SENT && c.word.state != REC_UNKNOWN &&
 	                         view->state != REC_UNKNOWN) ||

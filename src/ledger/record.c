@@ -61,6 +61,23 @@ static bool bank_valid(struct layout_record *rec, const struct layout_bank *bank
 	       bank->state <= REC_TOMBSTONE && bank->run_count <= LEDGER_RUNS;
 }
 
+/* The bank is the one that was published with this word, not an older one of the same place. */
+static bool bank_belongs(const struct layout_bank *bank, struct word w)
+{
+	return bank->state == (uint32_t)w.state && bank->sequence == w.sequence &&
+	       (bank->generation & 0xfff) == w.generation;
+}
+
+/* The word says "empty" and its bank says otherwise: a bit fell over. A place that was emptied, or
+ * never used, has a bank that says so. */
+static bool word_lies(struct layout_record *rec, struct word w, struct layout_bank *bank)
+{
+	if (atomic_load_explicit(&rec->linked, memory_order_acquire) == 0)
+		return false;
+	shared_out(bank, &rec->bank[w.bank], sizeof(*bank));
+	return bank_valid(rec, bank) && bank->sequence == w.sequence;
+}
+
 /* Neither believed nor forgotten: what the other bank still knows, in doubt. */
 static void bank_rescue(struct layout_record *rec, struct word w, struct layout_bank *bank)
 {
@@ -87,14 +104,13 @@ bool record_read(const struct ledger *l, struct layout_record *rec, uint64_t *id
 		w = word_read(*word);
 		*id = record_id(number, atomic_load_explicit(&rec->life, memory_order_acquire) &
 		                                UINT32_MAX);
-		if (w.state == REC_NONE)
+		if (w.state == REC_NONE && !word_lies(rec, w, bank))
 			return false;
 		shared_out(bank, &rec->bank[w.bank], sizeof(*bank));
 		if (atomic_load_explicit(&rec->word, memory_order_acquire) == *word)
 			break;
 	}
-	if (!bank_valid(rec, bank) || bank->state != w.state ||
-	    (bank->generation & 0xfff) != w.generation)
+	if (!bank_valid(rec, bank) || !bank_belongs(bank, w))
 		bank_rescue(rec, w, bank);
 	return true;
 }
@@ -248,6 +264,7 @@ int change_publish(struct ledger *l, struct change *c, uint64_t *installed)
 	w.sequence = word_read(c->seen).sequence + 1;
 	w.generation = c->bank.generation & 0xfff;
 	c->bank.state = (uint32_t)w.state;
+	c->bank.sequence = w.sequence & 0x3ffff;
 	c->bank.boot = clock_now().boot;
 	c->bank.flags &= ~(uint32_t)BANK_DAMAGED;
 	c->bank.sum = bank_sum(c->rec, &c->bank);

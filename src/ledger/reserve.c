@@ -174,9 +174,11 @@ static int place_publish(struct ledger *l, const struct record_new *rec, struct 
 	w.owner = self.slot;
 	w.nonce = self.nonce;
 	w.tenure++;
-	w.sequence++;
+	w.sequence = (w.sequence + 1) & 0x3ffff;
+	w.bank = !w.bank;
 	w.generation = rec->generation & 0xfff;
 	bank->state = REC_RESERVED;
+	bank->sequence = w.sequence;
 	shared_in(at->content, rec->content, LEDGER_HASH);
 	shared_in(at->any_account, rec->any_account, LEDGER_HASH);
 	bank->sum = bank_sum(at, bank);

@@ -82,14 +82,35 @@ int ledger_take(struct ledger *l, const struct record_view *view, struct stamp n
 	return rc;
 }
 
+/* The disk did not take it, so the bytes will not leave: as it was before. */
+static int gate_undo(struct ledger *l, struct hold *hold, const struct layout_bank *before,
+                     enum record_state state)
+{
+	struct change c;
+
+	if (begin_held(l, hold, &c) != LEDGER_OK)
+		return LEDGER_CANNOT;
+	c.word.state = state;
+	c.bank.first_sent = before->first_sent;
+	c.bank.flags = before->flags;
+	c.bank.attempts = before->attempts;
+	c.bank.wire_sends = before->wire_sends;
+	change_publish(l, &c, &hold->word);
+	return LEDGER_CANNOT;
+}
+
 int ledger_gate(struct ledger *l, struct hold *hold, struct stamp now)
 {
 	struct change c;
+	struct layout_bank before;
+	enum record_state state;
 	int saved = errno, rc = begin_held(l, hold, &c);
 
 	if (rc == LEDGER_OK && c.word.state != REC_RESERVED && c.word.state != REC_UNKNOWN)
 		rc = lose(&c);
 	if (rc == LEDGER_OK) {
+		before = c.bank;
+		state = c.word.state;
 		c.word.state = REC_SENT;
 		if (c.bank.first_sent.wall_us == 0)
 			c.bank.first_sent = now;
@@ -100,6 +121,8 @@ int ledger_gate(struct ledger *l, struct hold *hold, struct stamp now)
 		change_drop_answer(&c);
 		set_lease(&c, now);
 		rc = finish(l, &c, hold, true);
+		if (rc == LEDGER_CANNOT)
+			rc = gate_undo(l, hold, &before, state);
 	}
 	errno = saved;
 	return rc;
@@ -202,7 +225,7 @@ int ledger_done(struct ledger *l, struct hold *hold, const struct ledger_answer 
 
 	if (l->read_only)
 		return rc;
-	answer_store(l, answer, hold->id, now, &unit);
+	answer_write(l, answer, hold->id, now, &unit);
 	rc = begin_generation(l, hold, &c);
 	if (rc == LEDGER_OK) {
 		become_done(&c, now);
@@ -235,7 +258,7 @@ int ledger_unknown(struct ledger *l, struct hold *hold, bool ended_by_curlcode,
 
 	if (l->read_only)
 		return rc;
-	answer_store(l, answer, hold->id, now, &unit);
+	answer_write(l, answer, hold->id, now, &unit);
 	rc = begin_generation(l, hold, &c);
 	if (rc == LEDGER_OK) {
 		mine = change_is_hold(&c, hold);
@@ -294,7 +317,7 @@ int ledger_freed(struct ledger *l, struct hold *hold, enum freed_how how,
 
 	if (l->read_only)
 		return LEDGER_CANNOT;
-	answer_store(l, answer, hold->id, now, &unit);
+	answer_write(l, answer, hold->id, now, &unit);
 	rc = freed(l, hold, how, answer, unit, now);
 	if (rc == LEDGER_LOST)
 		heap_give(l, unit, hold->id);
