@@ -6,8 +6,10 @@
  * tests them: the whole time first, then progress and speed, the connection's time last. The speed
  * is measured as libcurl does it: over the last five seconds, sampled once a second.
  *
- * Not promised: the built-in meter. A program with NOPROGRESS 0 and no callback gets nothing on its
- * stderr; the times of a redirected transfer are counted from its start, not from its last hop. */
+ * Not promised: which of its two texts libcurl would have chosen for a TCP connection that does not
+ * come up in CONNECTTIMEOUT (two of its timers race for it; the other text names host and port).
+ * The built-in meter. A program with NOPROGRESS 0 and no callback gets nothing on its stderr; the
+ * times of a redirected transfer are counted from its start, not from its last hop. */
 #include "player/inner.h"
 
 enum { SECOND_US = 1000000, CONNECT_DEFAULT_S = 300 };

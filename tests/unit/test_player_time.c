@@ -116,6 +116,10 @@ static void connection_texts_are_libcurls(void **state)
 		blur(native);
 		blur(played);
 		assert_int_equal(code, CURLE_OPERATION_TIMEDOUT);
+		/* A race inside libcurl, decided by fractions of a millisecond: its other text
+		 * names the host and the port. */
+		if (strncmp(native, "Failed to connect to ", 21) == 0)
+			strcpy(native, "Connection timeout after # ms");
 		assert_string_equal(played, native);
 	}
 }
