@@ -118,7 +118,7 @@ int answer_store(struct tape *t, size_t max, struct buf *blob)
 	int result = -1;
 
 	tape_ended(t, &end);
-	if (!end.ended || !end.complete)
+	if (end.ended && !end.complete)
 		return -1;
 	struct info *info = tape_info_copy(t);
 	tape_last_headers(t, &head);
@@ -229,6 +229,8 @@ struct tape *answer_load(const struct buf *blob, const struct answer_marks *mark
 	if (!info || info_load(info, parts.info.p, parts.info.n))
 		goto cleanup;
 	add_marks(parts.head, marks, &head);
+	if (marks && marks->url && !info_text(info, CURLINFO_EFFECTIVE_URL))
+		info_set_text(info, CURLINFO_EFFECTIVE_URL, marks->url);
 	if (head.failed)
 		goto cleanup;
 	t = make_tape(span_buf(&head), parts.body, info);
@@ -249,13 +251,23 @@ static void set_text(struct info *info, CURLINFO id, struct span value)
 	free(text);
 }
 
+/* The curl tool prints header lines only where the protocol is one that has them. */
+static void set_url(struct info *info, const char *url)
+{
+	bool secure = span_starts(span_of(url), "https:");
+
+	info_set_text(info, CURLINFO_EFFECTIVE_URL, url);
+	info_set_text(info, CURLINFO_SCHEME, secure ? "HTTPS" : "HTTP");
+	info_set_long(info, CURLINFO_PROTOCOL, secure ? CURLPROTO_HTTPS : CURLPROTO_HTTP);
+}
+
 struct tape *answer_made(struct span head, struct span body, const char *effective_url)
 {
 	struct info *info = fields_whole(head) ? info_new() : NULL;
 	if (!info)
 		return NULL;
 	if (effective_url)
-		info_set_text(info, CURLINFO_EFFECTIVE_URL, effective_url);
+		set_url(info, effective_url);
 	set_text(info, CURLINFO_CONTENT_TYPE, fields_find(head, "Content-Type"));
 	struct span wait = fields_find(head, "Retry-After");
 	char *seconds = wait.p ? span_dup(wait) : NULL;

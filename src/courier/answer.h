@@ -12,17 +12,20 @@
 
 #include "courier/tape.h"
 
-/* 0, or -1: not whole, above max bytes, or out of memory: the answer is then not kept. */
+/* Of a tape that has not ended the caller knows that the answer came whole. 0, or -1: not whole,
+ * above max bytes, or out of memory: the answer is then not kept. */
 int answer_store(struct tape *t, size_t max, struct buf *blob);
 
 /* What a replay adds to the header block. */
 struct answer_marks {
 	const char *verdict; /* value of Sendonce-Verdict; null: none */
 	bool replayed;       /* Idempotent-Replayed: true */
+	const char *url;     /* EFFECTIVE_URL, unless a redirect led elsewhere; null: none */
 };
 /* A finished tape made from a blob, ready to be played. Null when malformed or out of memory. */
 struct tape *answer_load(const struct buf *blob, const struct answer_marks *marks);
-/* A finished tape made from a header block and a body (refusals); effective_url may be null. */
+/* A finished tape made from a header block and a body (refusals). The scheme of effective_url,
+ * which may be null, says the protocol. */
 struct tape *answer_made(struct span head, struct span body, const char *effective_url);
 
 #endif

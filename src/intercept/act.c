@@ -350,16 +350,20 @@ enum step act_join(struct writing *w, const struct record_view *view)
 /* --- replaying --- */
 
 static enum step play_stored(struct writing *w, const struct record_view *view,
-                             const struct answer_marks *marks, CURLcode *code)
+                             struct answer_marks marks, CURLcode *code)
 {
-	struct buf blob = {0};
+	struct buf blob = {0}, url = {0};
 	struct tape *tape = NULL;
 	struct tape_end end;
 	long status = 0;
 
-	if (ledger_answer(w->ledger, view, &blob, &status) == LEDGER_OK)
-		tape = answer_load(&blob, marks);
+	if (ledger_answer(w->ledger, view, &blob, &status) == LEDGER_OK) {
+		gather_url(w->shadow, &url);
+		marks.url = url.data;
+		tape = answer_load(&blob, &marks);
+	}
 	buf_free(&blob);
+	buf_free(&url);
 	if (!tape || !tape_attach(tape)) {
 		tape_unref(tape);
 		return STEP_AGAIN;
@@ -373,11 +377,10 @@ static enum step play_stored(struct writing *w, const struct record_view *view,
 
 enum step act_attached(struct writing *w, const struct record_view *view)
 {
-	static const struct answer_marks none;
 	CURLcode code = CURLE_OK;
 
 	w->attached = 0;
-	if (play_stored(w, view, &none, &code) == STEP_AGAIN)
+	if (play_stored(w, view, (struct answer_marks){0}, &code) == STEP_AGAIN)
 		return STEP_AGAIN;
 	w->tally.verdict = verdict_kind_name(VERDICT_JOIN);
 	w->tally.record = view->id;
@@ -403,7 +406,7 @@ enum step act_replay(struct writing *w, const struct record_view *view, struct v
 	snprintf(text, sizeof(text), "replay; first=%s; attempts=%u", time, view->attempts);
 	snprintf(w->tally.key, sizeof(w->tally.key), "%s", view->key);
 	asked(w, view->id, view->generation);
-	if (play_stored(w, view, &marks, &code) == STEP_AGAIN)
+	if (play_stored(w, view, marks, &code) == STEP_AGAIN)
 		return refuse(w, REASON_ANSWER_NOT_KEPT, view, false, false, NULL);
 	if (is_delivery(code))
 		delivered(w, view->id, view->generation);

@@ -149,6 +149,19 @@ const char *gather_obstacle(const struct shadow *s)
 	return courier_refuses(o);
 }
 
+void gather_url(const struct shadow *s, struct buf *out)
+{
+	const struct request_target *t = &s->target;
+	bool usual = t->port == (strcmp(t->scheme, "https") == 0 ? 443 : 80);
+
+	buf_printf(out, "%s://%s", t->scheme, t->host);
+	if (!usual)
+		buf_printf(out, ":%u", t->port);
+	buf_add_text(out, t->path);
+	if (t->query)
+		buf_printf(out, "?%s", t->query);
+}
+
 /* TIMEOUT and its like come in seconds and in milliseconds and share one place. */
 static int64_t gather_duration(const struct options *o, CURLoption seconds, CURLoption millis)
 {

@@ -25,6 +25,9 @@ bool gather_trace(const struct gathered *own, uint8_t out[16]);
 /* What of this handle the courier cannot carry, or null: the reason for an `unprotected` event. */
 const char *gather_obstacle(const struct shadow *s);
 
+/* The URL as libcurl would report it, for answers that no transfer brought. */
+void gather_url(const struct shadow *s, struct buf *out);
+
 /* The program's side of the handle, for the player. */
 void gather_sink(const struct shadow *s, struct player_sink *sink);
 

@@ -49,21 +49,22 @@ static CURLcode play_error(struct writing *w, const struct refusal_facts *facts)
 
 static CURLcode play_answer(struct writing *w, const struct refusal_facts *facts)
 {
-	struct buf head = {0}, body = {0};
+	struct buf head = {0}, body = {0}, url = {0};
 	struct tape *tape = NULL;
 	struct tape_end end;
 	CURLcode code = CURLE_OUT_OF_MEMORY;
 
 	refusal_answer(facts, &head, &body);
+	gather_url(w->shadow, &url);
 	if (!head.failed && !body.failed)
-		tape = answer_made(span_buf(&head), span_buf(&body),
-		                   options_text(&w->shadow->options, CURLOPT_URL));
+		tape = answer_made(span_buf(&head), span_buf(&body), url.failed ? NULL : url.data);
 	if (tape && tape_attach(tape) &&
 	    serve_tape(&w->serving, tape, NULL, &end, &code) == SERVE_ENDED)
 		code = serve_end(&w->serving, &end);
 	tape_unref(tape);
 	buf_free(&head);
 	buf_free(&body);
+	buf_free(&url);
 	return code;
 }
 
