@@ -11,6 +11,7 @@ CFLAGS  = -O2 -g
 SAN     =
 PYTHON  = /usr/bin/python3
 ARCH   := $(shell uname -m)
+JOBS   := $(shell nproc)
 
 WARN    = -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Werror
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) -Isrc -Iinclude $(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
@@ -18,7 +19,8 @@ CORE_CFLAGS = $(ALL_CFLAGS) -fPIC -fvisibility=hidden
 ALL_LDFLAGS = $(LDFLAGS) $(if $(SAN),-fsanitize=$(SAN))
 # The preload has no libc under it: nothing may be called that the compiler invents either.
 PRELOAD_CFLAGS = -std=c11 $(WARN) -Isrc -O2 -g -fPIC -fvisibility=hidden -ffreestanding -fno-builtin \
-	-fno-stack-protector -U_FORTIFY_SOURCE -fno-lto -fno-asynchronous-unwind-tables -ftls-model=initial-exec -Wframe-larger-than=1024
+	-fno-stack-protector -U_FORTIFY_SOURCE -fno-lto -fno-asynchronous-unwind-tables -ftls-model=initial-exec \
+	-Wframe-larger-than=1024 $(if $(filter aarch64,$(ARCH)),-mno-outline-atomics)
 
 Q = $(if $(V),,@)
 say = $(if $(V),,@echo "  $(1)	$(2)")
@@ -68,7 +70,8 @@ $(BUILD)/core.a: $(CORE_OBJ)
 $(BUILD)/libsendonce.so: $(PRELOAD_OBJ) src/preload/exports.map
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -nostdlib -nostartfiles -Wl,--version-script=src/preload/exports.map -Wl,-z,now \
-		-Wl,-z,norelro -Wl,-z,noseparate-code -Wl,-z,noexecstack -Wl,--strip-debug -Wl,--hash-style=both -Wl,-Bsymbolic -o $@ $(PRELOAD_OBJ)
+		-Wl,-z,norelro -Wl,-z,noseparate-code -Wl,-z,noexecstack -Wl,--strip-debug \
+		-Wl,--hash-style=both -Wl,-Bsymbolic -o $@ $(PRELOAD_OBJ)
 
 $(BUILD)/libsendonce-core.so: $(CORE_OBJ) $(CRYPTO_OBJ) src/intercept/core.map
 	$(call say,LD,$@)
@@ -98,27 +101,27 @@ packages:
 	$(Q)tests/install-packages
 
 demo: packages
-	$(Q)$(MAKE) all
+	$(Q)$(MAKE) -j$(JOBS) all
 	$(Q)BUILD=$(BUILD) tests/demo
 
 test: packages
-	$(Q)$(MAKE) all unit tools
+	$(Q)$(MAKE) -j$(JOBS) all unit tools
 	$(Q)BUILD=$(BUILD) PYTHON=$(PYTHON) tests/run
 
 asan: packages
-	$(Q)$(MAKE) BUILD=$(BUILD)/asan SAN=address,undefined CFLAGS="-O1 -g" all unit tools
+	$(Q)$(MAKE) -j$(JOBS) BUILD=$(BUILD)/asan SAN=address,undefined CFLAGS="-O1 -g" all unit tools
 	$(Q)BUILD=$(BUILD)/asan SAN=address PYTHON=$(PYTHON) tests/run --san
 
 tsan: packages
-	$(Q)$(MAKE) BUILD=$(BUILD)/tsan SAN=thread CFLAGS="-O1 -g" all unit tools
+	$(Q)$(MAKE) -j$(JOBS) BUILD=$(BUILD)/tsan SAN=thread CFLAGS="-O1 -g" all unit tools
 	$(Q)BUILD=$(BUILD)/tsan SAN=thread PYTHON=$(PYTHON) tests/run --san
 
 bench: packages
-	$(Q)$(MAKE) all tools
+	$(Q)$(MAKE) -j$(JOBS) all tools
 	$(Q)BUILD=$(BUILD) PYTHON=$(PYTHON) tests/bench/run
 
 soak: packages
-	$(Q)$(MAKE) all unit tools
+	$(Q)$(MAKE) -j$(JOBS) all unit tools
 	$(Q)BUILD=$(BUILD) PYTHON=$(PYTHON) SENDONCE_SOAK=1 tests/run
 
 install: all
