@@ -217,6 +217,11 @@ static void add_marks(struct span head, const struct answer_marks *marks, struct
 	buf_add_text(out, "\r\n");
 }
 
+static bool is_empty(const char *text)
+{
+	return !text || !*text;
+}
+
 struct tape *answer_load(const struct buf *blob, const struct answer_marks *marks)
 {
 	struct parts parts;
@@ -229,10 +234,10 @@ struct tape *answer_load(const struct buf *blob, const struct answer_marks *mark
 	if (!info || info_load(info, parts.info.p, parts.info.n))
 		goto cleanup;
 	add_marks(parts.head, marks, &head);
-	if (marks && marks->url && !info_text(info, CURLINFO_EFFECTIVE_URL))
-		info_set_text(info, CURLINFO_EFFECTIVE_URL, marks->url);
 	if (head.failed)
 		goto cleanup;
+	if (marks && marks->url && is_empty(info_text(info, CURLINFO_EFFECTIVE_URL)))
+		info_set_text(info, CURLINFO_EFFECTIVE_URL, marks->url);
 	t = make_tape(span_buf(&head), parts.body, info);
 	info = NULL;
 cleanup:

@@ -149,6 +149,26 @@ static void marks(void **state)
 	      "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nSendonce-Verdict: join\r\n\r\n", "", 0);
 }
 
+/* A redirect's address is part of the answer; else it is the program's own. */
+static void effective_url(void **state)
+{
+	(void)state;
+	static const struct answer_marks own = {.url = "http://u:p@own/"};
+	for (int redirects = 0; redirects < 2; redirects++) {
+		struct tape *from = tape_of("HTTP/1.1 200 OK\r\n\r\n", "", 0, 0, "POST");
+		struct info *info = tape_info_copy(from);
+		info_set_long(info, CURLINFO_REDIRECT_COUNT, redirects);
+		info_set_text(info, CURLINFO_EFFECTIVE_URL, "http://u:p@led/");
+		tape_info(from, info);
+		struct tape *t = around(from, &own);
+		info = tape_info_copy(t);
+		assert_string_equal(info_text(info, CURLINFO_EFFECTIVE_URL),
+		                    redirects ? "http://led/" : "http://u:p@own/");
+		info_free(info);
+		tape_unref(t);
+	}
+}
+
 static void lines_and_lengths(void **state)
 {
 	(void)state;
@@ -438,6 +458,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(round_trip),
 	        cmocka_unit_test(marks),
+	        cmocka_unit_test(effective_url),
 	        cmocka_unit_test(lines_and_lengths),
 	        cmocka_unit_test(coding_goes_only_when_libcurl_has_decoded),
 	        cmocka_unit_test(same_size_encoded_and_decoded),
