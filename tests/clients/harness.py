@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import time
+from urllib.parse import unquote
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -69,10 +70,18 @@ class Answer(Result):
                 return value
         return None
 
+    def document(self):
+        """The last JSON document: `curl --retry` prints the answers it goes past as well."""
+        found, rest = None, self.body.strip()
+        while rest:
+            found, end = json.JSONDecoder().raw_decode(rest)
+            rest = rest[end:].strip()
+        return found
+
     @property
     def order(self):
         try:
-            return json.loads(self.body).get("id")
+            return self.document().get("id")
         except (ValueError, AttributeError):
             return None
 
@@ -84,7 +93,7 @@ class Answer(Result):
     def problem(self):
         """The refusal's document, checked to be one."""
         assert self.header("Content-Type") == "application/problem+json", self
-        document = json.loads(self.body)
+        document = self.document()
         assert document["status"] == self.status, document
         assert all(isinstance(document[x], str) and document[x] for x in ("type", "title", "detail")), document
         return document
@@ -207,7 +216,7 @@ class World:
     def post_answer(line):
         field = dict(x.split("=", 1) for x in line.split("\t"))
         answer = Answer(int(field["rc"]), line, field["error"], int(field["ms"]) / 1000)
-        answer.status, answer.body = int(field["status"]), field["body"]
+        answer.status, answer.body = int(field["status"]), unquote(field["body"], errors="replace")
         answer.headers = [("Content-Type", field["type"]), ("Sendonce-Verdict", field["verdict"])]
         if field["replayed"] == "1":
             answer.headers.append(("Idempotent-Replayed", "true"))

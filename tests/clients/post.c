@@ -20,7 +20,7 @@ struct plan {
 	char body[BODY_MAX];
 	size_t body_length;
 	long size; /* of POSTFIELDSIZE; -2: the body's own length */
-	bool copy, large, fresh, failonerror, follow, digest, multi, vary;
+	bool copy, large, fresh, failonerror, follow, digest, multi, vary, encoding;
 	long tries, threads, gap_ms, connect_timeout_ms;
 	long timeouts[TIMEOUTS];
 	int timeout_count;
@@ -151,6 +151,8 @@ static void client_options(struct client *c)
 	curl_easy_setopt(c->curl, CURLOPT_FAILONERROR, p->failonerror ? 1L : 0L);
 	curl_easy_setopt(c->curl, CURLOPT_FOLLOWLOCATION, p->follow ? 1L : 0L);
 	curl_easy_setopt(c->curl, CURLOPT_CONNECTTIMEOUT_MS, p->connect_timeout_ms);
+	if (p->encoding)
+		curl_easy_setopt(c->curl, CURLOPT_ACCEPT_ENCODING, "");
 	if (p->headers)
 		curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, p->headers);
 	if (p->user)
@@ -209,11 +211,17 @@ static long now_ms(void)
 	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* Percent-encoded where a line could not carry it. */
 static void print_text(const char *name, const char *text, size_t n)
 {
 	printf("\t%s=", name);
-	for (size_t i = 0; i < n; i++)
-		putchar(text[i] >= ' ' && text[i] != 127 ? text[i] : '.');
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)text[i];
+		if (c < ' ' || c > '~' || c == '%')
+			printf("%%%02x", c);
+		else
+			putchar(c);
+	}
 }
 
 static void client_print(struct client *c, long number, CURLcode rc, long ms)
@@ -301,10 +309,11 @@ static bool plan_flag(struct plan *p, const char *name)
 	struct {
 		const char *name;
 		bool *flag;
-	} const flags[] = {{"--copy", &p->copy},     {"--large", &p->large},
-	                   {"--new", &p->fresh},     {"--fail", &p->failonerror},
-	                   {"--follow", &p->follow}, {"--digest", &p->digest},
-	                   {"--multi", &p->multi},   {"--vary", &p->vary}};
+	} const flags[] = {{"--copy", &p->copy},        {"--large", &p->large},
+	                   {"--new", &p->fresh},        {"--fail", &p->failonerror},
+	                   {"--follow", &p->follow},    {"--digest", &p->digest},
+	                   {"--multi", &p->multi},      {"--vary", &p->vary},
+	                   {"--encoding", &p->encoding}};
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
 		if (strcmp(name, flags[i].name) == 0)
 			return *flags[i].flag = true;

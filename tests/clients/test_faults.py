@@ -64,7 +64,7 @@ def tries(world, kind, name, url):
         return [world.curl(*CLIENTS[kind], *timeout, *credentials(name, n), url) for n in range(1, 6)]
     milli = "1000" if name == "late" else "30000"
     if name != "401":
-        return world.post("--body", BLOB, "--tries", "5", "--timeout-ms", milli, url)
+        return world.post("--encoding", "--body", BLOB, "--tries", "5", "--timeout-ms", milli, url)
     bad = world.post("--body", BLOB, "--user", "u:wrong", url)
     return bad + world.post("--body", BLOB, "--user", "u:p", "--tries", "4", url)
 

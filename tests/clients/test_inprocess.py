@@ -34,6 +34,13 @@ def normal(text):
     return text.replace("/direct", "/orders").splitlines()
 
 
+# What differs between two native runs of a case, or is known to differ and does no harm.
+LOOSE = {
+    "low-speed": r"body |info down ",  # how many of the trickling bytes had come
+    "max-filesize": r"info header_size ",  # natively the blank line is not counted when the size is too large
+}
+
+
 def transcript(world, server, name, path, times=1, **env):
     case, spec = ALL[name]
     server.reset()
@@ -41,7 +48,8 @@ def transcript(world, server, name, path, times=1, **env):
     url = base + path + ("?" + spec if spec else "")
     result = world.run([client("diff"), case, url, str(times)], **env)
     assert result.rc == 0 and result.err == "", result
-    return normal(result.out)
+    loose = LOOSE.get(name)
+    return [x for x in normal(result.out) if not loose or not re.match(loose, x)]
 
 
 @pytest.mark.san

@@ -1,4 +1,6 @@
 """libcurl's own resend: a reused connection dies after the server has read, and one call writes twice."""
+from urllib.parse import quote
+
 import pytest
 
 from harness import PROVIDER
@@ -15,7 +17,7 @@ class Way:
         args = [a.format(proxy=proxy.port, base=server.base) for a in self.args]
         hot = "die=1" + ("&keys=honour" if keys else "")
         if args and args[-1].endswith("&to="):
-            args[-1] += "/orders/new?" + hot
+            args[-1] += quote("/orders/new?" + hot, safe="")
         elif self.warm:
             args = [*args, "-d", "n=1", server.base + "/orders/warm", "--next", "-sS", "-w", "\n%{http_code}", *args, "-d", "n=2",
                     server.base + "/orders/new?" + hot]

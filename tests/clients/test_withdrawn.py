@@ -90,10 +90,9 @@ def test_name_server_that_answers_too_late(world, preload):
         assert world.states() in ([], ["freed"])
 
 
-@pytest.mark.parametrize("args,rc", [(["http://127.0.0.1:1/orders"], 7), (["http://no.such.host.invalid/orders"], 6)])
-def test_codes_that_prove_it_never_left(world, args, rc):
-    world.policy(match="POST http://*:*/orders")
-    assert world.curl("-d", "x", *args).rc == rc
-    again = world.curl("-d", "x", *args)
-    assert again.rc == rc  # it may be tried again: nothing is in doubt
+@pytest.mark.parametrize("host,rc", [("127.0.0.1", 7), ("no.such.host.invalid", 6)])
+def test_codes_that_prove_it_never_left(world, host, rc):
+    world.policy(match="POST http://%s:*/orders" % host)
+    for _ in range(2):  # it may be tried again: nothing is in doubt
+        assert world.curl("-d", "x", "http://%s:1/orders" % host).rc == rc
     assert world.states() in ([], ["freed"])
