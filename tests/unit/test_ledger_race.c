@@ -26,16 +26,14 @@ static char path[64];
 
 struct shared {
 	_Atomic int executed[ROUNDS], answered[ROUNDS], faults;
-	_Atomic int started, sent[256], finished[256], doubts;
+	_Atomic int sent[256], finished[256];
 };
 static struct shared *shared;
 
 static struct ledger *open_ledger(void)
 {
-	struct ledger_options o = {.path = path,
-	                           .size = 1 << 20,
-	                           .max_response = 1 << 16,
-	                           .create = true};
+	struct ledger_options o = {
+	        .path = path, .size = 2 << 20, .max_response = 1 << 16, .create = true};
 	struct ledger_error error;
 	struct ledger *l;
 
@@ -187,6 +185,179 @@ static void same_write_executes_once(void **state)
 	ledger_close(l);
 }
 
+/* Each process has contents of its own, and they meet in the index, the heap and the sweep. */
+static void different_writes_do_not_meet(void **state)
+{
+	pid_t pid[PROCESSES];
+	struct ledger *l = open_ledger();
+	struct record_view view;
+	struct write w;
+
+	(void)state;
+	assert_non_null(l);
+	for (int i = 0; i < PROCESSES; i++) {
+		pid[i] = fork();
+		for (unsigned n = 0; pid[i] == 0 && n < 20; n++) {
+			struct hold hold;
+			struct ledger_answer answer = {200, {"abc", 3}};
+			write_make(&w, 1000 + (unsigned)i * 100 + n);
+			if (ledger_reserve(l, &w.rec, NULL, clock_now(), &hold) != LEDGER_OK ||
+			    ledger_gate(l, &hold, clock_now()) != LEDGER_OK ||
+			    ledger_done(l, &hold, &answer, clock_now()) != LEDGER_OK)
+				_exit(1);
+		}
+		if (pid[i] == 0)
+			_exit(0);
+	}
+	wait_all(pid, PROCESSES);
+	for (unsigned i = 0; i < PROCESSES * 20; i++) {
+		write_make(&w, 1000 + i / 20 * 100 + i % 20);
+		assert_int_equal(ledger_find(l, &w.ids, clock_now(), &view), LEDGER_OK);
+		assert_int_equal(view.state, REC_DONE);
+	}
+	assert_int_equal(ledger_verify(l, NULL, NULL), 0);
+	ledger_close(l);
+}
+
+static unsigned storm_step(struct ledger *l, unsigned n)
+{
+	struct write w;
+	struct record_view view;
+	struct hold hold;
+	struct ledger_answer answer = {200, {"abc", 3}};
+	int rc = LEDGER_LOST;
+
+	write_make(&w, 5000 + n);
+	if (ledger_find(l, &w.ids, clock_now(), &view) == LEDGER_NONE)
+		rc = ledger_reserve(l, &w.rec, NULL, clock_now(), &hold);
+	else if (view.state == REC_RESERVED && view.owner == OWNER_DEAD)
+		rc = ledger_take(l, &view, clock_now(), &hold);
+	else if (view.state == REC_FREED)
+		rc = ledger_reserve(l, &w.rec, &view, clock_now(), &hold);
+	if (rc != LEDGER_OK || ledger_gate(l, &hold, clock_now()) != LEDGER_OK)
+		return n + 1;
+	atomic_fetch_add(&shared->sent[n], 1);
+	if (ledger_done(l, &hold, &answer, clock_now()) == LEDGER_OK)
+		atomic_store(&shared->finished[n], 1);
+	return n + 1;
+}
+
+static pid_t storm_worker(struct ledger *l, unsigned seed)
+{
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	for (unsigned n = seed;; n++)
+		storm_step(l, n % 256);
+}
+
+/* kill -9 at any moment: what was done stays done, what was sent is sent once, nothing hangs. */
+static void killed_workers_lose_nothing(void **state)
+{
+	struct ledger *l = open_ledger();
+	pid_t pid[STORM_WORKERS];
+	struct record_view view;
+	struct write w;
+	struct timespec pause = {0, 3000000};
+
+	(void)state;
+	assert_non_null(l);
+	for (unsigned i = 0; i < STORM_WORKERS; i++)
+		pid[i] = storm_worker(l, i * 7);
+	for (unsigned i = 0; i < STORM_KILLS; i++) {
+		pause.tv_nsec = 200000 + (long)(i * 7919 % 3000) * 1000;
+		nanosleep(&pause, NULL);
+		kill(pid[i % STORM_WORKERS], SIGKILL);
+		waitpid(pid[i % STORM_WORKERS], NULL, 0);
+		pid[i % STORM_WORKERS] = storm_worker(l, i * 13);
+	}
+	for (unsigned i = 0; i < STORM_WORKERS; i++) {
+		kill(pid[i], SIGKILL);
+		waitpid(pid[i], NULL, 0);
+	}
+	for (unsigned n = 0; n < 256; n++) {
+		write_make(&w, 5000 + n);
+		storm_step(l, n);
+		assert_int_equal(ledger_find(l, &w.ids, clock_now(), &view), LEDGER_OK);
+		assert_true(shared->sent[n] <= 1);
+		if (shared->finished[n])
+			assert_int_equal(view.state, REC_DONE);
+		if (view.state == REC_SENT)
+			assert_int_equal(view.owner, OWNER_DEAD);
+		assert_true(view.state == REC_DONE || view.state == REC_SENT);
+	}
+	assert_int_equal(ledger_verify(l, NULL, NULL), 0);
+	ledger_close(l);
+}
+
+static int64_t wait_for(struct ledger *l, const struct write *w)
+{
+	struct record_view view;
+	int64_t start = clock_boot_us();
+
+	ledger_find(l, &w->ids, clock_now(), &view);
+	if (ledger_wait(l, view.id, view.word, 5000000) != LEDGER_OK)
+		return -1;
+	return clock_boot_us() - start;
+}
+
+static void waiters_are_woken(void **state)
+{
+	struct ledger *l = open_ledger(), *other;
+	struct write w;
+	struct hold hold;
+	struct record_view view;
+	struct timespec pause = {0, 50000000};
+	pid_t pid[4];
+	int status;
+
+	(void)state;
+	assert_non_null(l);
+	write_make(&w, 9000);
+	assert_int_equal(ledger_reserve(l, &w.rec, NULL, clock_now(), &hold), LEDGER_OK);
+	assert_int_equal(ledger_gate(l, &hold, clock_now()), LEDGER_OK);
+	ledger_find(l, &w.ids, clock_now(), &view);
+	assert_int_equal(ledger_wait(l, view.id, view.word, 20000), LEDGER_TIMEOUT);
+	for (int i = 0; i < 4; i++) {
+		pid[i] = fork();
+		if (pid[i] == 0) {
+			other = open_ledger(); /* a mapping of its own */
+			_exit(wait_for(other, &w) < 0 ? 1 : 0);
+		}
+	}
+	nanosleep(&pause, NULL);
+	assert_int_equal(ledger_done(l, &hold, NULL, clock_now()), LEDGER_OK);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(waitpid(pid[i], &status, 0), pid[i]);
+		assert_int_equal(status, 0);
+	}
+	ledger_close(l);
+}
+
+static void waiters_notice_a_dead_owner(void **state)
+{
+	struct ledger *l = open_ledger();
+	struct write w;
+	struct hold hold;
+	int64_t waited;
+	pid_t pid;
+
+	(void)state;
+	assert_non_null(l);
+	write_make(&w, 9001);
+	pid = fork();
+	if (pid == 0) {
+		ledger_reserve(l, &w.rec, NULL, clock_now(), &hold);
+		ledger_gate(l, &hold, clock_now());
+		raise(SIGKILL);
+	}
+	waitpid(pid, NULL, 0);
+	waited = wait_for(l, &w);
+	assert_true(waited >= 0 && waited < 2000000);
+	ledger_close(l);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -207,7 +378,13 @@ static int tear_down(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(same_write_executes_once)};
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(same_write_executes_once),
+	        cmocka_unit_test(different_writes_do_not_meet),
+	        cmocka_unit_test(killed_workers_lose_nothing),
+	        cmocka_unit_test(waiters_are_woken),
+	        cmocka_unit_test(waiters_notice_a_dead_owner),
+	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

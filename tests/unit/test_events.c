@@ -1,0 +1,201 @@
+/* The event log: the line's shape, and that nothing a program put into a name can break it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ledger/events.h"
+
+static char folder[] = "/tmp/sendonce-events-XXXXXX";
+static char path[64];
+
+static const char *line_of(const struct event *e)
+{
+	static struct buf out;
+	struct stamp at = {1764511511000001, 0, 0};
+
+	buf_reset(&out);
+	event_format(&out, e, at);
+	return out.data;
+}
+
+static void empty_fields_are_left_out(void **state)
+{
+	struct event e = event_make("write");
+	char want[256];
+
+	(void)state;
+	snprintf(want, sizeof(want),
+	         "{\"time\":\"2025-11-30T14:05:11.000001Z\",\"event\":\"write\",\"pid\":%d,"
+	         "\"exe\":\"test_events\"}\n",
+	         (int)getpid());
+	assert_string_equal(line_of(&e), want);
+}
+
+static void every_field_has_its_place_and_length(void **state)
+{
+	struct event e = event_make("write");
+	uint8_t fingerprint[32] = {0xab, 0xcd}, trace[16] = {0x01};
+	const char *line;
+
+	(void)state;
+	e.run = "r";
+	e.key = "0123456789abcdef";
+	e.fingerprint = fingerprint;
+	e.trace = trace;
+	e.record = 0x100000002;
+	e.status = 0;
+	e.generation = 3;
+	e.text = "t";
+	line = line_of(&e);
+	assert_non_null(strstr(line, "\"run\":\"r\""));
+	assert_non_null(strstr(line, "\"key\":\"01234567\""));
+	assert_non_null(strstr(line, "\"fingerprint\":\"abcd000000000000\""));
+	assert_non_null(strstr(line, "\"record\":\"0000000100000002\""));
+	assert_non_null(strstr(line, "\"generation\":3"));
+	assert_non_null(strstr(line, "\"status\":0"));
+	assert_non_null(strstr(line, "\"trace\":\"01000000000000000000000000000000\""));
+	assert_null(strstr(line, "curlcode"));
+}
+
+static void names_are_escaped(void **state)
+{
+	static const struct {
+		const char *in, *out;
+	} table[] = {
+	        {"a\"b\\c", "\"a\\\"b\\\\c\""},
+	        {"line\nbreak\r\t\x01\x7f", "\"line\\u000abreak\\u000d\\u0009\\u0001\\u007f\""},
+	        {"\xc3\xa9", "\"\xc3\xa9\""},
+	        {"\xf0\x9f\x98\x80", "\"\xf0\x9f\x98\x80\""},
+	        {"\xff\xfe", "\"\\ufffd\\ufffd\""},
+	        {"\xc0\xaf", "\"\\ufffd\\ufffd\""},
+	        {"\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\""},
+	        {"cut \xe2\x82", "\"cut \\ufffd\\ufffd\""},
+	        {"\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""},
+	        {"", "\"\""},
+	};
+	struct event e = event_make("write");
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+		char want[128];
+		e.run = table[i].in;
+		snprintf(want, sizeof(want), "\"run\":%s,\"pid\"", table[i].out);
+		assert_non_null(strstr(line_of(&e), want));
+	}
+}
+
+static void lines_of_many_processes_never_mix(void **state)
+{
+	struct event e = event_make("write");
+	char text[600], line[1024];
+	int lines = 0;
+	FILE *f;
+
+	(void)state;
+	unlink(path);
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	e.text = text;
+	for (int i = 0; i < 6; i++) {
+		if (fork() == 0) {
+			for (int k = 0; k < 50; k++)
+				event_write(path, &e);
+			_exit(0);
+		}
+	}
+	while (wait(NULL) > 0)
+		;
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		size_t n = strlen(line);
+		assert_true(n > 600 && line[0] == '{' && strcmp(line + n - 2, "}\n") == 0);
+		lines++;
+	}
+	fclose(f);
+	assert_int_equal(lines, 300);
+}
+
+static void file_is_private_and_errno_kept(void **state)
+{
+	struct event e = event_make("write");
+	struct stat st;
+	mode_t old = umask(0);
+
+	(void)state;
+	unlink(path);
+	errno = 4242;
+	assert_int_equal(event_write(path, &e), 0);
+	assert_int_equal(event_write("/nonexistent/folder/log", &e), -1);
+	assert_int_equal(errno, 4242);
+	umask(old);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+static void closed_standard_streams_stay_closed(void **state)
+{
+	struct event e = event_make("write");
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		for (int fd = 0; fd < 3; fd++)
+			close(fd);
+		if (event_write(path, &e) != 0)
+			_exit(1);
+		for (int fd = 0; fd < 20; fd++) {
+			if (fd < 3 && fcntl(fd, F_GETFD) != -1)
+				_exit(2);
+		}
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void symbolic_link_is_not_followed(void **state)
+{
+	struct event e = event_make("write");
+	char link[80];
+
+	(void)state;
+	snprintf(link, sizeof(link), "%s/link", folder);
+	assert_int_equal(symlink(path, link), 0);
+	assert_int_equal(event_write(link, &e), -1);
+	unlink(link);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(empty_fields_are_left_out),
+	        cmocka_unit_test(every_field_has_its_place_and_length),
+	        cmocka_unit_test(names_are_escaped),
+	        cmocka_unit_test(lines_of_many_processes_never_mix),
+	        cmocka_unit_test(file_is_private_and_errno_kept),
+	        cmocka_unit_test(closed_standard_streams_stay_closed),
+	        cmocka_unit_test(symbolic_link_is_not_followed),
+	};
+	int failed;
+
+	if (!mkdtemp(folder))
+		return 1;
+	snprintf(path, sizeof(path), "%s/events", folder);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(path);
+	rmdir(folder);
+	return failed;
+}
