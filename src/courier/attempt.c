@@ -63,10 +63,13 @@ static struct attempt *attempt_new(const struct courier_plan *plan, struct couri
 
 int attempt_start(const struct courier_plan *plan, struct attempt **out)
 {
-	struct courier *c = courier_of(plan->flavour);
+	struct courier *c =
+	        courier_of(plan->flavour, options_pointer(plan->options, CURLOPT_RESOLVE));
 	struct attempt *a = c ? attempt_new(plan, c) : NULL;
 	int rc;
 
+	if (!c)
+		return COURIER_CANNOT;
 	if (!a)
 		return COURIER_NOMEM;
 	rc = build_handle(a, plan);
@@ -116,11 +119,31 @@ static bool attempt_has_news(struct courier *c, void *arg)
 	       atomic_load_explicit(&w->attempt->news, memory_order_acquire) != w->seen;
 }
 
+/* The wait this thread is in; found still set when a signal handler jumped out of it. */
+static __thread struct attempt *attempt_inside;
+
+static void attempt_leave_inside(void)
+{
+	struct attempt *a = attempt_inside;
+
+	if (!a)
+		return;
+	attempt_inside = NULL;
+	pthread_mutex_lock(&a->courier->lock);
+	if (a->waiting)
+		a->waiting--;
+	courier_leave_poll(a->courier);
+	pthread_mutex_unlock(&a->courier->lock);
+	attempt_unref(a);
+}
+
 void attempt_wait(struct attempt *a, int64_t until_us)
 {
 	struct courier *c = a->courier;
 	struct attempt_waiter w = {a, attempt_seen.id == a->id ? attempt_seen.news : 0};
 
+	attempt_leave_inside();
+	attempt_inside = attempt_ref(a);
 	pthread_mutex_lock(&c->lock);
 	a->waiting++;
 	/* relaxed: a hint; the driver looks again at its next turn anyway */
@@ -128,11 +151,11 @@ void attempt_wait(struct attempt *a, int64_t until_us)
 	    !tape_full(a->tape))
 		courier_wake(c);
 	courier_drive(c, attempt_has_news, &w, until_us);
-	a->waiting--;
 	a->idle_us = courier_now();
 	attempt_seen.id = a->id;
 	attempt_seen.news = atomic_load_explicit(&a->news, memory_order_acquire);
 	pthread_mutex_unlock(&c->lock);
+	attempt_leave_inside();
 }
 
 void attempt_phase(struct attempt *a, struct attempt_phase *out)
@@ -174,6 +197,7 @@ void attempt_orphan(struct attempt *a)
 {
 	struct courier *c = a->courier;
 
+	attempt_leave_inside();
 	pthread_mutex_lock(&c->lock);
 	if (a->state != ATTEMPT_ENDED && !a->orphan) {
 		a->orphan = true;

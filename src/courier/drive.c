@@ -21,7 +21,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { OLD_POLL_MS = 50, IDLE_POLL_MS = 1000, CAPTURE_US = 50000 };
+enum { OLD_POLL_MS = 50, IDLE_POLL_MS = 1000, CAPTURE_US = 50000, LOST_US = 5000000 };
 
 int64_t courier_now(void)
 {
@@ -369,6 +369,7 @@ static void drive_restore_pipe(struct drive_pipe *p)
 static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t until)
 {
 	struct drive_pipe pipe;
+	unsigned epoch = ++c->epoch;
 
 	c->driven = true;
 	c->driver = pthread_self();
@@ -382,12 +383,15 @@ static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t
 		int ms = drive_poll_ms(c, until);
 		bool stale = drive_any_stale(c);
 		c->polling = true;
+		c->poll_end_us = courier_now() + (int64_t)ms * 1000;
 		pthread_mutex_unlock(&c->lock);
 		drive_poll(c, ms, stale);
 		pthread_mutex_lock(&c->lock);
+		if (c->epoch != epoch || c->closed) { /* not ours any more */
+			drive_restore_pipe(&pipe);
+			return;
+		}
 		c->polling = false;
-		if (c->closed)
-			break;
 	}
 	/* what was asked for after the turn is left to the next driver, who is woken here */
 	c->driven = c->closed;
@@ -410,11 +414,28 @@ static void drive_follow(struct courier *c, int64_t until)
 	c->sleeping--;
 }
 
+void courier_leave_poll(struct courier *c)
+{
+	if (!c->driven || !c->polling || c->closed || !pthread_equal(c->driver, pthread_self()))
+		return;
+	c->driven = c->polling = false;
+	c->epoch++;
+	pthread_cond_broadcast(&c->changed);
+}
+
+/* A driver that left its poll without coming back: by siglongjmp out of a signal handler (this very
+ * thread then), or cancelled. Everything is at rest there, so its leadership is taken over. */
+static bool drive_is_lost(const struct courier *c)
+{
+	if (!c->driven || !c->polling)
+		return false;
+	return pthread_equal(c->driver, pthread_self()) || courier_now() > c->poll_end_us + LOST_US;
+}
+
 void courier_drive(struct courier *c, courier_done *done, void *arg, int64_t until)
 {
 	for (bool first = true; !c->closed && !done(c, arg); first = false) {
-		/* we led, and a signal handler of the program jumped out of our poll */
-		if (c->driven && c->polling && pthread_equal(c->driver, pthread_self()))
+		if (drive_is_lost(c))
 			c->driven = c->polling = false;
 		if ((!first || c->driven) && courier_now() >= until)
 			return;

@@ -84,6 +84,7 @@ static void gate_note_first(struct attempt *a, const char *url)
 
 static int gate_ask(struct attempt *a, const char *url)
 {
+	__typeof__(&curl_easy_setopt) set = CURL_FN(a->courier->fl, easy_setopt);
 	struct gate_pass pass;
 
 	a->passes++;
@@ -97,8 +98,7 @@ static int gate_ask(struct attempt *a, const char *url)
 	a->in_block = false;
 	a->block_done = false;
 	if (a->headers != a->bare)
-		CURL_FN(a->courier->fl, easy_setopt)
-		(a->easy, CURLOPT_HTTPHEADER, pass.same_authority ? a->headers : a->bare);
+		set(a->easy, CURLOPT_HTTPHEADER, pass.same_authority ? a->headers : a->bare);
 	if (a->calls.gate(a->ctx, &pass))
 		return -1;
 	attempt_tell(a, RESOLVED | CONNECTED | GATED);

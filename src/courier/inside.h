@@ -73,6 +73,7 @@ struct attempt {
 
 struct courier {
 	const struct flavour *fl;
+	char *resolve; /* the RESOLVE lines of all its writes, or null */
 	struct courier *next;
 	CURLM *multi;
 	CURLSH *share; /* TLS sessions; no locks in it: only the driver uses it */
@@ -82,6 +83,8 @@ struct courier {
 	struct attempt *all;
 	bool driven, polling, asked, closed;
 	pthread_t driver;
+	unsigned epoch;      /* which leadership this is */
+	int64_t poll_end_us; /* when the driver's poll is over at the latest */
 	unsigned sleeping;
 	bool background; /* the thread for orphans runs */
 	int64_t exit_us; /* when exit began; 0: it has not */
@@ -97,7 +100,7 @@ struct courier {
 int64_t courier_now(void); /* CLOCK_MONOTONIC, microseconds */
 
 /* pool.c */
-struct courier *courier_of(const struct flavour *fl);
+struct courier *courier_of(const struct flavour *fl, const struct curl_slist *resolve);
 CURL *courier_take_easy(struct courier *c);
 void courier_give_easy(struct courier *c, CURL *easy, bool clean);
 extern pthread_mutex_t courier_table_lock;
@@ -108,6 +111,8 @@ typedef bool courier_done(struct courier *c, void *arg);
 /* With the lock held on entry and return. At least one turn when nobody else drives. */
 void courier_drive(struct courier *c, courier_done *done, void *arg, int64_t until_us);
 void courier_wake(struct courier *c);
+/* With the lock held: give up a leadership that this thread jumped out of. */
+void courier_leave_poll(struct courier *c);
 void attempt_tell(struct attempt *a, unsigned phase);
 
 /* build.c */

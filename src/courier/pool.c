@@ -1,5 +1,9 @@
 /* The couriers, one for each libcurl in the process, and the easy handles each keeps for reuse.
  *
+ * CURLOPT_RESOLVE goes into the name cache of the whole CURLM and its connections are filed under
+ * the name, so writes with other such lines would be sent to another's address: each set of lines
+ * has a courier of its own, up to a bound.
+ *
  * A handle from the pool was reset and never had a cookie engine, so nothing of one write can show
  * in the next; what a reset keeps (connections are the CURLM's) saves most of the cost of a new
  * one. Couriers are never freed: connections and readers may outlive every attempt. */
@@ -7,7 +11,7 @@
 
 #include <stdlib.h>
 
-enum { POOL_CONNECTIONS = 32 };
+enum { POOL_CONNECTIONS = 32, POOL_COURIERS = 64 };
 
 pthread_mutex_t courier_table_lock = PTHREAD_MUTEX_INITIALIZER;
 struct courier *courier_table;
@@ -49,21 +53,43 @@ fail:
 	return NULL;
 }
 
-struct courier *courier_of(const struct flavour *fl)
+static bool pool_fits(const struct courier *c, const struct flavour *fl, const struct buf *resolve)
+{
+	return c->fl == fl && span_equal(span_buf(resolve), span_of(c->resolve));
+}
+
+/* Null when there is no memory, or when there are too many already. */
+static struct courier *pool_insert(const struct flavour *fl, const struct buf *resolve,
+                                   size_t count)
 {
 	struct courier *c;
 
+	if (resolve->failed || count >= POOL_COURIERS)
+		return NULL;
+	c = pool_new(fl);
+	if (!c)
+		return NULL;
+	c->resolve = resolve->n ? span_dup(span_buf(resolve)) : NULL;
+	c->next = courier_table;
+	courier_table = c;
+	return c;
+}
+
+struct courier *courier_of(const struct flavour *fl, const struct curl_slist *resolve)
+{
+	struct courier *c;
+	struct buf lines = {0};
+	size_t count = 0;
+
+	for (; resolve; resolve = resolve->next)
+		buf_printf(&lines, "%s\n", resolve->data);
 	pthread_mutex_lock(&courier_table_lock);
-	for (c = courier_table; c && c->fl != fl; c = c->next)
-		;
-	if (!c) {
-		c = pool_new(fl);
-		if (c) {
-			c->next = courier_table;
-			courier_table = c;
-		}
-	}
+	for (c = courier_table; c && !pool_fits(c, fl, &lines); c = c->next)
+		count++;
+	if (!c)
+		c = pool_insert(fl, &lines, count);
 	pthread_mutex_unlock(&courier_table_lock);
+	buf_free(&lines);
 	return c;
 }
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +24,13 @@
 #include "courier/courier.h"
 #include "player/info.h"
 #include "unit/flavour_here.h"
+
+/* A child of fork may start a thread: the tests of exit do. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "die_after_fork=0";
+}
 
 /* --- server --- */
 
@@ -806,7 +814,7 @@ static void child_ends_what_its_parent_has_in_flight(void **state)
 }
 
 /* In a child, since exit closes the courier for good. Its code is what it saw. */
-static int exit_in_child(struct write *w, bool gated)
+static int exit_in_child(struct write *w, bool gated, bool orphan)
 {
 	int status = -1;
 	pid_t child = fork();
@@ -820,6 +828,8 @@ static int exit_in_child(struct write *w, bool gated)
 			_exit(100);
 		if (gated && write_play(a, &none, &none, 100))
 			_exit(101);
+		if (orphan)
+			attempt_orphan(a);
 		int64_t from = now_us();
 		courier_at_exit();
 		int took = (int)((now_us() - from) / 100000);
@@ -839,8 +849,21 @@ static void exit_waits_for_an_answer(void **state)
 	(void)state;
 	write_start(&w, steps, 1);
 	w.plan.exit_wait_us = 3000000;
-	int code = exit_in_child(&w, true);
+	int code = exit_in_child(&w, true, false);
 	assert_in_range(code, 64 + 2, 64 + 9); /* ended, in half a second or so */
+	write_finish(&w);
+}
+
+static void exit_waits_for_an_orphan(void **state)
+{
+	static const struct step steps[] = {{OK, 500, false, 0}};
+	struct write w = {0};
+
+	(void)state;
+	write_start(&w, steps, 1);
+	w.plan.exit_wait_us = 3000000;
+	int code = exit_in_child(&w, true, true);
+	assert_in_range(code, 64 + 2, 64 + 9);
 	write_finish(&w);
 }
 
@@ -852,7 +875,7 @@ static void exit_gives_up_and_says_so(void **state)
 	(void)state;
 	write_start(&w, steps, 1);
 	w.plan.exit_wait_us = 300000;
-	int code = exit_in_child(&w, true);
+	int code = exit_in_child(&w, true, false);
 	assert_in_range(code, 32 + 2, 32 + 9); /* abandoned, not ended */
 	write_finish(&w);
 }
@@ -864,7 +887,7 @@ static void exit_withdraws_what_has_not_left(void **state)
 
 	(void)state;
 	write_start(&w, steps, 1);
-	assert_int_equal(exit_in_child(&w, false), 64);
+	assert_int_equal(exit_in_child(&w, false, false), 64);
 	assert_int_equal(server_count(&w.server), 0);
 	write_finish(&w);
 }
@@ -1247,6 +1270,130 @@ static void cut_answer_is_not_complete(void **state)
 	write_finish(&w);
 }
 
+static sigjmp_buf jump;
+
+static void jump_out(int signal_number)
+{
+	(void)signal_number;
+	siglongjmp(jump, 1);
+}
+
+/* Some programs time libcurl out this way. */
+static void leadership_survives_a_jump_out_of_it(void **state)
+{
+	static const struct step steps[] = {{OK, 400, false, 0}};
+	struct write w = {0};
+	struct sigaction act = {.sa_handler = jump_out}, old;
+	static const struct itimerval soon = {{0, 0}, {0, 100000}};
+	volatile int jumps = 0;
+
+	(void)state;
+	write_start(&w, steps, 1);
+	write_send(&w);
+	sigaction(SIGALRM, &act, &old);
+	if (sigsetjmp(jump, 1) == 0) {
+		setitimer(ITIMER_REAL, &soon, NULL);
+		while (now_us() > 0)
+			attempt_wait(w.attempt, INT64_MAX);
+	}
+	jumps++;
+	sigaction(SIGALRM, &old, NULL);
+	assert_int_equal(jumps, 1);
+	attempt_orphan(w.attempt);
+	assert_true(wait_for(&w.record.released, 3000));
+	assert_true(w.record.end.complete);
+	assert_int_equal(server_count(&w.server), 1);
+	write_finish(&w);
+}
+
+static void sigpipe_is_given_back_as_it_was(void **state)
+{
+	static const struct step steps[] = {{OK, 0, false, 0}};
+	struct write w = {0};
+	sigset_t before, after;
+
+	(void)state;
+	write_start(&w, steps, 1);
+	pthread_sigmask(SIG_SETMASK, NULL, &before);
+	write_send(&w);
+	assert_true(write_play(w.attempt, &w.head, &w.body, 5000));
+	pthread_sigmask(SIG_SETMASK, NULL, &after);
+	assert_int_equal(sigismember(&before, SIGPIPE), sigismember(&after, SIGPIPE));
+	assert_int_equal(sigismember(&after, SIGPIPE), 0);
+	write_finish(&w);
+}
+
+static void resolve_lines_stay_with_their_write(void **state)
+{
+	static const struct step steps[] = {{OK, 0, false, 0}};
+	struct write w = {0};
+	struct record second = {0};
+	const struct flavour *fl = flavour_here();
+	struct curl_slist *list;
+	struct attempt *first;
+	char line[64], url[64];
+
+	(void)state;
+	write_start(&w, steps, 1);
+	snprintf(line, sizeof line, "pinned.invalid:%d:127.0.0.1", w.server.port);
+	snprintf(url, sizeof url, "http://pinned.invalid:%d/", w.server.port);
+	list = CURL_FN(fl, slist_append)(NULL, line);
+	set_word(&w, CURLOPT_URL, (uintptr_t)url);
+	set_word(&w, CURLOPT_NOPROXY, (uintptr_t) "*");
+	set_word(&w, CURLOPT_RESOLVE, (uintptr_t)list);
+	write_send(&w);
+	assert_true(write_play(w.attempt, &w.head, &w.body, 5000));
+	assert_true(w.record.end.complete);
+	first = w.attempt;
+	set_word(&w, CURLOPT_RESOLVE, 0);
+	w.plan.ctx = &second;
+	write_send(&w);
+	attempt_unref(first);
+	assert_true(write_play(w.attempt, &w.head, &w.body, 9000));
+	assert_int_equal(second.end.code, CURLE_COULDNT_RESOLVE_HOST);
+	assert_true(second.end.stopped);
+	CURL_FN(fl, slist_free_all)(list);
+	write_finish(&w);
+}
+
+static void fork_beside_a_driver(void **state)
+{
+	static const struct step steps[] = {{OK, 600, false, 0}};
+	struct write w = {0};
+	struct joiner j = {0};
+	pthread_t thread;
+
+	(void)state;
+	write_start(&w, steps, 1);
+	write_send(&w);
+	j.attempt = w.attempt;
+	assert_int_equal(pthread_create(&thread, NULL, joiner_main, &j), 0);
+	for (int i = 0; i < 10; i++) {
+		int status = -1;
+		pid_t child;
+
+		sleep_ms(20);
+		courier_fork_prepare();
+		child = fork();
+		if (child == 0) {
+			struct tape_end end;
+
+			courier_fork_child();
+			tape_ended(attempt_tape(w.attempt), &end);
+			_exit(end.ended && !end.complete ? 0 : 1);
+		}
+		courier_fork_parent();
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+	pthread_join(thread, NULL);
+	assert_true(j.ended);
+	assert_true(w.record.end.complete);
+	buf_free(&j.head);
+	buf_free(&j.body);
+	write_finish(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1268,6 +1415,7 @@ int main(void)
 	        cmocka_unit_test(sender_is_paused_above_four_megabytes),
 	        cmocka_unit_test(child_ends_what_its_parent_has_in_flight),
 	        cmocka_unit_test(exit_waits_for_an_answer),
+	        cmocka_unit_test(exit_waits_for_an_orphan),
 	        cmocka_unit_test(exit_gives_up_and_says_so),
 	        cmocka_unit_test(exit_withdraws_what_has_not_left),
 	        cmocka_unit_test(cookies_go_out_and_come_back),
@@ -1282,6 +1430,10 @@ int main(void)
 	        cmocka_unit_test(snapshot_tells_the_status),
 	        cmocka_unit_test(snapshot_after_headers_is_there_in_time),
 	        cmocka_unit_test(cut_answer_is_not_complete),
+	        cmocka_unit_test(leadership_survives_a_jump_out_of_it),
+	        cmocka_unit_test(sigpipe_is_given_back_as_it_was),
+	        cmocka_unit_test(resolve_lines_stay_with_their_write),
+	        cmocka_unit_test(fork_beside_a_driver),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
