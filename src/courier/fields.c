@@ -158,13 +158,16 @@ void fields_keep(struct span block, const struct body_shape *shape, struct buf *
 
 bool fields_whole(struct span block)
 {
-	bool blank = false;
-	if (!span_starts(block, "HTTP/") || memchr(block.p, 0, block.n))
+	bool blank = false, first = true;
+	if (block.n == 0 || memchr(block.p, 0, block.n))
 		return false;
 	while (block.n > 0) {
 		struct span line = line_of(block);
 		if (blank || line.p[line.n - 1] != '\n')
 			return false;
+		if (span_starts(line, "HTTP/") != first)
+			return false;
+		first = false;
 		blank = is_blank(line);
 		block = (struct span){block.p + line.n, block.n - line.n};
 	}

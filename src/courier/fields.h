@@ -29,8 +29,8 @@ struct body_shape {
 /* The status line and the kept fields, without the blank line. */
 void fields_keep(struct span block, const struct body_shape *shape, struct buf *out);
 
-/* A whole header block: a status line "HTTP/...", lines that end in \n, no NUL, a blank line at
- * the end and only there. */
+/* A whole header block: a status line "HTTP/..." first and no other, lines that end in \n, no NUL,
+ * a blank line at the end and only there. */
 bool fields_whole(struct span block);
 /* The number in the status line; 0 when there is none. */
 long fields_status(struct span block);

@@ -83,6 +83,7 @@ static void block_shapes(void **state)
 	        ROW("HTTP/1.1 200 OK\r\n\r\n\r\n", false, 200),
 	        ROW("HTTP/1.1 200 OK\r\nA: b", false, 200),
 	        ROW("HTTP/1.1 200 OK\r\nA: \0\r\n\r\n", false, 200),
+	        ROW("HTTP/1.1 200 OK\r\nHTTP/1.1 500 No\r\n\r\n", false, 200),
 	        ROW("ICY 200 OK\r\n\r\n", false, 200),
 	        ROW("\r\n", false, 0),
 	        ROW("", false, 0),
