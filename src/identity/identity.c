@@ -49,6 +49,13 @@ static int find_own_key(const struct identity_in *in, struct identity *out)
 	return IDENTITY_OK;
 }
 
+/* As buf_reset, but a failure is not forgotten. */
+static void restart(struct buf *b)
+{
+	if (!b->failed)
+		buf_reset(b);
+}
+
 static int digest_account(const struct identity_in *in, struct digests *d, struct identity *out)
 {
 	struct buf parts = {0};
@@ -68,7 +75,7 @@ static int digest_content(const struct identity_in *in, struct digests *d, struc
 
 	if (rc == IDENTITY_OK) {
 		hash_sha256(parts.data, parts.n, d->content);
-		buf_reset(&parts);
+		restart(&parts);
 		part_add(&parts, 'L', span_of("fingerprint"));
 		part_add(&parts, 'I', digest(d->content));
 		rc = content_must_match(in, &parts);
@@ -85,7 +92,7 @@ static int digest_targets(const struct identity_in *in, struct digests *d)
 
 	content_target(in, true, &parts);
 	hash_sha256(parts.data, parts.n, d->target);
-	buf_reset(&parts);
+	restart(&parts);
 	content_target(in, false, &parts);
 	part_add(&parts, 'P', in->path);
 	hash_sha256(parts.data, parts.n, d->place);
@@ -96,7 +103,7 @@ static int digest_targets(const struct identity_in *in, struct digests *d)
 
 static void begin(struct buf *b, const char *label, const struct identity_in *in)
 {
-	buf_reset(b);
+	restart(b);
 	part_add(b, 'L', span_of(label));
 	part_add(b, 'S', in->scope);
 }
