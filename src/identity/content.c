@@ -3,10 +3,11 @@
  *
  * `fields` chooses from the body, and may name query pairs and headers too. The query stays in
  * whole (unless ignored) until a field names one of its pairs; then only the named pairs count.
- * Where not a single field is present in the request, the whole body counts instead: a renamed
- * member must not turn all writes into one. A body that has no canonical form counts as its raw
- * bytes, whatever the policy selects. Forms of different kinds carry different tags, so that they
- * never equal each other: b none, j/J JSON whole/selected, f/F form, m multipart, r raw. */
+ * Where fields name parts of the body and not one of them is there, the whole body counts instead,
+ * and the whole query likewise: a renamed member must not turn all writes into one. A body that
+ * has no canonical form counts as its raw bytes, whatever the policy selects. Forms of different
+ * kinds carry different tags, so that they never equal each other: b none, j/J JSON whole/selected,
+ * f/F form, m multipart, r raw. */
 #include "identity/parts.h"
 
 #include <stdlib.h>
@@ -174,22 +175,29 @@ static size_t add_headers(const struct identity_in *in, const struct text_list *
 	return found;
 }
 
+static size_t emit_query(const struct identity_in *in, const struct text_list *fields,
+                         const struct text_list *ignore, struct buf *out)
+{
+	size_t found = 0, start = out->n;
+
+	if (form_parts(in->query, SELECT_QUERY, fields, ignore, out, &found) < 0 && !out->failed) {
+		out->n = start;
+		part_add(out, 'r', in->query);
+	}
+	return found;
+}
+
 /* Returns how many of the named pairs are there. */
 static size_t add_query(const struct identity_in *in, const struct text_list *fields,
                         const struct text_list *ignore, struct buf *out)
 {
-	size_t found = 0, start, open = part_open(out, 'Q');
+	size_t found = 0, open = part_open(out, 'Q');
+	bool named = selector_has_kind(fields, SELECT_QUERY);
 
-	if (!selector_has_kind(fields, SELECT_QUERY))
-		fields = NULL;
-	start = out->n;
-	if (in->query.n || fields) {
-		if (form_parts(in->query, SELECT_QUERY, fields, ignore, out, &found) < 0 &&
-		    !out->failed) {
-			out->n = start;
-			part_add(out, 'r', in->query);
-		}
-	}
+	if (named)
+		found = emit_query(in, fields, ignore, out);
+	if (in->query.n && found == 0)
+		emit_query(in, NULL, ignore, out);
 	part_close(out, open);
 	return found;
 }
@@ -291,11 +299,16 @@ static size_t add_body(const struct identity_in *in, const struct text_list *fie
 	return 1;
 }
 
+static bool names_body(const struct text_list *list)
+{
+	return selector_has_kind(list, SELECT_JSON) || selector_has_kind(list, SELECT_FORM);
+}
+
 int content_parts(const struct identity_in *in, struct buf *out)
 {
 	const struct rule *rule = in->rule;
 	const struct text_list *fields = rule->fields.count ? &rule->fields : NULL;
-	size_t found, open;
+	size_t found, in_body, open;
 
 	part_add(out, 'M', in->method);
 	content_target(in, true, out);
@@ -307,8 +320,8 @@ int content_parts(const struct identity_in *in, struct buf *out)
 	open = part_open(out, 'H');
 	found += add_headers(in, fields, &rule->ignore, true, out);
 	part_close(out, open);
-	found += add_body(in, fields, &rule->ignore, out);
-	if (fields && found == 0)
+	in_body = add_body(in, fields, &rule->ignore, out);
+	if (fields && in_body == 0 && (found == 0 || names_body(fields)))
 		add_body(in, NULL, &rule->ignore, out);
 	return out->failed ? IDENTITY_NOMEM : IDENTITY_OK;
 }
@@ -327,7 +340,7 @@ int content_must_match(const struct identity_in *in, struct buf *out)
 	open = part_open(out, 'H');
 	add_headers(in, list, NULL, false, out);
 	part_close(out, open);
-	if (selector_has_kind(list, SELECT_JSON) || selector_has_kind(list, SELECT_FORM))
+	if (names_body(list))
 		add_body(in, list, NULL, out);
 	return out->failed ? IDENTITY_NOMEM : IDENTITY_OK;
 }
