@@ -321,6 +321,8 @@ static long long exponent_value(const struct decimal *d)
 /* Too large to calculate with: the spelling is the value, marked by a capital E. */
 static void emit_spelled(const struct decimal *d, struct buf *out)
 {
+	if (d->whole.n == 0)
+		buf_add_char(out, '0');
 	buf_add_span(out, d->whole);
 	if (d->fraction.n) {
 		buf_add_char(out, '.');
