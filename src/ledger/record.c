@@ -269,7 +269,9 @@ int change_publish(struct ledger *l, struct change *c, uint64_t *installed)
 	c->bank.flags &= ~(uint32_t)BANK_DAMAGED;
 	c->bank.sum = bank_sum(c->rec, &c->bank);
 	word = word_make(w);
-	if (!lock_held(&c->rec->lock, c->token)) {
+	/* Not ours any more, then the spare bank is not either. */
+	if (!lock_held(&c->rec->lock, c->token) ||
+	    atomic_load_explicit(&c->rec->word, memory_order_acquire) != c->seen) {
 		change_cancel(c);
 		return LEDGER_LOST;
 	}

@@ -302,36 +302,55 @@ static int64_t wait_for(struct ledger *l, const struct write *w)
 	return clock_boot_us() - start;
 }
 
-static void waiters_are_woken(void **state)
+/* True when four waiters, each with a mapping of its own, ran before their first slice was over. */
+static bool woken_in_time(struct ledger *l, unsigned n)
 {
-	struct ledger *l = open_ledger(), *other;
 	struct write w;
 	struct hold hold;
-	struct record_view view;
-	struct timespec pause = {0, 50000000};
+	struct timespec pause = {0, 30000000};
 	pid_t pid[4];
 	int status;
+	int64_t waited;
+	bool in_time = true;
 
-	(void)state;
-	assert_non_null(l);
-	write_make(&w, 9000);
+	write_make(&w, n);
 	assert_int_equal(ledger_reserve(l, &w.rec, NULL, clock_now(), &hold), LEDGER_OK);
 	assert_int_equal(ledger_gate(l, &hold, clock_now()), LEDGER_OK);
-	ledger_find(l, &w.ids, clock_now(), &view);
-	assert_int_equal(ledger_wait(l, view.id, view.word, 20000), LEDGER_TIMEOUT);
 	for (int i = 0; i < 4; i++) {
 		pid[i] = fork();
 		if (pid[i] == 0) {
-			other = open_ledger(); /* a mapping of its own */
-			_exit(wait_for(other, &w) < 0 ? 1 : 0);
+			waited = wait_for(open_ledger(), &w);
+			_exit(waited < 0 ? 2 : waited > 240000);
 		}
 	}
 	nanosleep(&pause, NULL);
 	assert_int_equal(ledger_done(l, &hold, NULL, clock_now()), LEDGER_OK);
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(waitpid(pid[i], &status, 0), pid[i]);
-		assert_int_equal(status, 0);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 2);
+		in_time = in_time && status == 0;
 	}
+	return in_time;
+}
+
+static void waiters_are_woken(void **state)
+{
+	struct ledger *l = open_ledger();
+	struct write w;
+	struct hold hold;
+	struct record_view view;
+	bool in_time = false;
+
+	(void)state;
+	assert_non_null(l);
+	write_make(&w, 9000);
+	assert_int_equal(ledger_reserve(l, &w.rec, NULL, clock_now(), &hold), LEDGER_OK);
+	ledger_find(l, &w.ids, clock_now(), &view);
+	assert_int_equal(ledger_wait(l, view.id, view.word, 20000), LEDGER_TIMEOUT);
+	/* A busy machine may be late; not every time. */
+	for (unsigned i = 0; i < 10 && !in_time; i++)
+		in_time = woken_in_time(l, 9010 + i);
+	assert_true(in_time);
 	ledger_close(l);
 }
 

@@ -778,6 +778,98 @@ static void owners_come_and_go_by_the_thousand(void **state)
 	assert_int_equal(ledger_gate(l, &h, now), LEDGER_OK);
 }
 
+static void locks_of_the_dead_are_stolen(void **state)
+{
+	struct write w;
+	struct hold h;
+	struct change c;
+	int64_t start;
+	pid_t pid;
+
+	(void)state;
+	write_make(&w, 1, 0);
+	h = reserve(&w);
+	pid = fork();
+	if (pid == 0) {
+		change_begin(l, h.id, &c);
+		_exit(lock_take(l, &l->header->table_lock) ? 0 : 1);
+	}
+	waitpid(pid, NULL, 0);
+	start = clock_boot_us();
+	assert_int_equal(ledger_gate(l, &h, now), LEDGER_OK);
+	write_make(&w, 2, 0);
+	reserve(&w);
+	assert_true(clock_boot_us() - start < 5 * SECOND);
+}
+
+/* Stopped for so long that its lock was taken away: what it publishes is void. */
+static void late_publication_is_lost(void **state)
+{
+	struct write w;
+	struct hold h;
+	struct change late, in_time;
+
+	(void)state;
+	write_make(&w, 1, 0);
+	h = sent(&w);
+	assert_int_equal(change_begin(l, h.id, &late), LEDGER_OK);
+	atomic_store(&late.rec->lock, 0);
+	assert_int_equal(change_begin(l, h.id, &in_time), LEDGER_OK);
+	in_time.bank.wire_sends = 9;
+	assert_int_equal(change_publish(l, &in_time, NULL), LEDGER_OK);
+	late.word.state = REC_FREED;
+	assert_int_equal(change_publish(l, &late, NULL), LEDGER_LOST);
+	/* and also when the lock looks like its own again */
+	assert_int_equal(change_begin(l, h.id, &in_time), LEDGER_OK);
+	late.token = in_time.token;
+	assert_int_equal(change_publish(l, &late, NULL), LEDGER_LOST);
+	assert_int_equal(find(&w).state, REC_SENT);
+	assert_int_equal(find(&w).wire_sends, 9);
+}
+
+/* A place taken and marked, its maker dead before the record was there. */
+static void half_made_record_is_cleared_away(void **state)
+{
+	struct write w;
+	struct layout_record *rec;
+
+	(void)state;
+	write_make(&w, 1, 3);
+	rec = record_at(l, 0);
+	atomic_store(&l->header->next_record, 1);
+	atomic_store(&rec->life, 1);
+	atomic_store(&rec->linked, 1);
+	shared_in(rec->content, w.content, LEDGER_HASH);
+	shared_in(rec->any_account, w.any, LEDGER_HASH);
+	assert_int_equal(index_add(l, w.content, INDEX_CONTENT, 0), LEDGER_OK);
+	assert_int_equal(key_bind(l, record_id(0, 1), w.own), LEDGER_OK);
+	assert_int_equal(find(&w).state, REC_NONE);
+	sweep_some(l, 1, now);
+	assert_int_equal(atomic_load(&rec->linked), 0);
+	assert_false(index_has(l, w.content, INDEX_CONTENT, 0));
+	assert_int_equal(key_find(l, w.own), LEDGER_NONE);
+	assert_int_equal(reserve(&w).id & UINT32_MAX, 1);
+}
+
+static void extents_of_the_dead_are_found(void **state)
+{
+	struct write w;
+	struct hold h;
+	uint32_t unit, last = 0;
+
+	(void)state;
+	write_make(&w, 1, 0);
+	h = reserve(&w);
+	while ((unit = heap_take(l, 10000, EXTENT_ANSWER, h.id, now)) != 0)
+		last = unit;
+	assert_int_not_equal(last, 0);
+	later(50 * (int64_t)SECOND);
+	assert_int_equal(heap_take(l, 10000, EXTENT_ANSWER, h.id, now), 0);
+	later(20 * (int64_t)SECOND);
+	assert_int_not_equal(heap_take(l, 200000, EXTENT_ANSWER, h.id, now), 0);
+	assert_string_equal(find(&w).key, "the-key");
+}
+
 static void errno_is_kept(void **state)
 {
 	struct write w;
@@ -840,6 +932,10 @@ int main(void)
 	        CASE(child_is_another_owner),
 	        CASE(dead_owner_of_a_reserved_one_is_followed),
 	        CASE(owners_come_and_go_by_the_thousand),
+	        CASE(locks_of_the_dead_are_stolen),
+	        CASE(late_publication_is_lost),
+	        CASE(half_made_record_is_cleared_away),
+	        CASE(extents_of_the_dead_are_found),
 	        CASE(errno_is_kept),
 	        CASE(names_and_counters),
 	};
