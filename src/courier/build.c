@@ -8,6 +8,7 @@
  * no program code runs on a thread that drives. */
 #include "courier/inside.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -303,14 +304,19 @@ static int build_cookies(struct attempt *a, const struct courier_plan *plan)
 	return COURIER_OK;
 }
 
-/* libcurl gives up connecting after 300 s by itself; a program that asked for more gets it. */
+/* The program's own limit for connecting, so that it ends in libcurl's own words; nothing has left
+ * then. Seconds and milliseconds share one place: the last one set counts. */
 static long build_connect_ms(const struct options *o)
 {
-	long s = options_long(o, CURLOPT_CONNECTTIMEOUT, 0);
-	long ms = options_long(o, CURLOPT_CONNECTTIMEOUT_MS, 0);
+	long ms = 0;
 
-	ms = ms > s * 1000 ? ms : s * 1000;
-	return ms > 300000 ? ms : 0;
+	for (size_t i = 0; i < o->count; i++) {
+		if (o->list[i].id == CURLOPT_CONNECTTIMEOUT)
+			ms = o->list[i].v.num < LONG_MAX / 1000 ? o->list[i].v.num * 1000 : 0;
+		else if (o->list[i].id == CURLOPT_CONNECTTIMEOUT_MS)
+			ms = o->list[i].v.num;
+	}
+	return ms;
 }
 
 static int build_own(struct attempt *a, const struct courier_plan *plan)

@@ -241,14 +241,6 @@ static enum step pass_unprotected(struct writing *w, struct send *send)
 	return STEP_DONE;
 }
 
-static void tell_doubt_dropped(struct writing *w)
-{
-	struct tally t = w->tally;
-
-	t.reason = "doubt-dropped";
-	tally_write(&t, "warning");
-}
-
 enum step act_execute(struct writing *w, const struct record_view *view, struct verdict verdict)
 {
 	struct plan_texts texts;
@@ -273,7 +265,7 @@ enum step act_execute(struct writing *w, const struct record_view *view, struct 
 	if (start(w, send, &texts, &attempt) != COURIER_OK)
 		return pass_unprotected(w, send);
 	if (verdict.doubt_dropped)
-		tell_doubt_dropped(w);
+		tally_write(&w->tally, "doubt-dropped");
 	local_add(hold.id, send, attempt);
 	tape_attach(attempt_tape(attempt));
 	step = serve_sending(w, send, attempt);
@@ -388,14 +380,6 @@ enum step act_attached(struct writing *w, const struct record_view *view)
 	return joined(w, view, code);
 }
 
-static void tell_replay_late(struct writing *w)
-{
-	struct tally t = w->tally;
-
-	t.reason = "replay-late";
-	tally_write(&t, "warning");
-}
-
 enum step act_replay(struct writing *w, const struct record_view *view, struct verdict verdict)
 {
 	char time[32], text[96];
@@ -412,6 +396,6 @@ enum step act_replay(struct writing *w, const struct record_view *view, struct v
 		delivered(w, view->id, view->generation);
 	ledger_count(w->ledger, COUNT_replayed);
 	if (verdict.replay_late)
-		tell_replay_late(w);
+		tally_write(&w->tally, "replay-late");
 	return over(w, code);
 }

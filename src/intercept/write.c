@@ -140,7 +140,7 @@ static enum step look(struct writing *w)
 		return refuse(w, REASON_LEDGER_UNAVAILABLE, NULL, false, false,
 		              "the ledger could not be read: run `sendonce ledger verify`");
 	if (w->attached && view.id == w->attached && view.generation == w->attached_generation &&
-	    view.answer_kept && !view.answer_final)
+	    view.answer_kept)
 		return act_attached(w, &view);
 	asked = asked_of(w, &view);
 	return act(w, &view, verdict_decide(&view, w->rule, &asked, now));
