@@ -210,18 +210,20 @@ void attempt_orphan(struct attempt *a)
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* Taken before the tape's end was told, and never changed afterwards. */
 struct curl_slist *attempt_cookies(struct attempt *a)
 {
-	struct courier *c = a->courier;
+	const struct flavour *fl = a->courier->fl;
 	struct curl_slist *copy = NULL;
+	struct tape_end end;
 
-	pthread_mutex_lock(&c->lock);
-	if (a->state == ATTEMPT_ENDED)
-		for (const struct curl_slist *s = a->cookies; s; s = s->next) {
-			struct curl_slist *more = CURL_FN(c->fl, slist_append)(copy, s->data);
+	tape_ended(a->tape, &end);
+	if (!end.ended)
+		return NULL;
+	for (const struct curl_slist *s = a->cookies; s; s = s->next) {
+		struct curl_slist *more = CURL_FN(fl, slist_append)(copy, s->data);
 
-			copy = more ? more : copy;
-		}
-	pthread_mutex_unlock(&c->lock);
+		copy = more ? more : copy;
+	}
 	return copy;
 }

@@ -68,7 +68,7 @@ struct attempt {
 	unsigned request;
 	struct authority first;
 	char *first_url;
-	struct curl_slist *cookies; /* lock, once ended */
+	struct curl_slist *cookies; /* read by everybody once the tape has ended */
 };
 
 struct courier {

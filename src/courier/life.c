@@ -24,8 +24,8 @@ static bool life_no_orphan(struct courier *c, void *arg)
 {
 	(void)arg;
 	for (const struct attempt *a = c->all; a; a = a->next)
-		if (a->orphan)
-			return c->exit_us != 0;
+		if ((a->orphan || c->exit_us) && !a->abandoned)
+			return false;
 	return true;
 }
 
@@ -148,14 +148,24 @@ static void life_close(struct courier *c)
 	pthread_cond_broadcast(&c->changed);
 }
 
-static void life_exit_one(struct courier *c)
+/* Everybody's waiting time begins now; `help`: this thread will be busy with another courier. */
+static void life_exit_begin(struct courier *c, int64_t now, bool help)
 {
 	if (!life_lock(&c->lock))
 		return;
-	c->exit_us = courier_now();
+	c->exit_us = now;
 	c->asked = true;
 	if (c->driven)
 		courier_wake(c);
+	if (help && c->all)
+		life_background(c);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void life_exit_end(struct courier *c)
+{
+	if (!c->exit_us || !life_lock(&c->lock))
+		return;
 	/* the slack lets the driver mark the last ones itself */
 	courier_drive(c, life_may_go, NULL, life_last_exit(c) + 500000);
 	life_abandon_rest(c);
@@ -166,13 +176,16 @@ static void life_exit_one(struct courier *c)
 void courier_at_exit(void)
 {
 	int keep = errno;
+	int64_t now = courier_now();
 
 	if (life_lock(&courier_table_lock)) {
-		struct courier *c = courier_table;
+		struct courier *all = courier_table;
 
 		pthread_mutex_unlock(&courier_table_lock);
-		for (; c; c = c->next)
-			life_exit_one(c);
+		for (struct courier *c = all; c; c = c->next)
+			life_exit_begin(c, now, c != all);
+		for (struct courier *c = all; c; c = c->next)
+			life_exit_end(c);
 	}
 	errno = keep;
 }
