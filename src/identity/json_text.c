@@ -148,8 +148,22 @@ static int compare(struct units a, struct units b)
 	}
 }
 
+static bool is_plain(char c)
+{
+	return (unsigned char)c < 0x80 && c != '\\';
+}
+
+/* Most names differ at a plain ASCII byte, where bytes and code units have one order. */
 int json_compare_names(struct span a, struct span b)
 {
+	size_t i = 0;
+
+	while (i < a.n && i < b.n && a.p[i] == b.p[i] && is_plain(a.p[i]))
+		i++;
+	if (i < a.n && i < b.n && is_plain(a.p[i]) && is_plain(b.p[i]))
+		return a.p[i] < b.p[i] ? -1 : 1;
+	if (i == a.n || i == b.n)
+		return a.n == b.n ? 0 : a.n < b.n ? -1 : 1;
 	return compare(units_of(a, SPELLED_JSON), units_of(b, SPELLED_JSON));
 }
 
