@@ -1,5 +1,5 @@
-/* Every option of libcurl up to 8.14: OPTION(number, name, kind). The numbers and kinds are those of
- * curl.h, whose numbers never change; curl_easy_option_by_id would say the same, but is missing
+/* Every option of libcurl up to 8.14: OPTION(number, name, kind). The numbers and kinds are those
+ * of curl.h, whose numbers never change; curl_easy_option_by_id would say the same, but is missing
  * before 7.73 and does not tell a pointer that is kept from one that is copied. */
 OPTION(1, WRITEDATA, POINTER)
 OPTION(2, URL, STRING)
