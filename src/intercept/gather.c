@@ -7,6 +7,8 @@
 
 #include "courier/courier.h"
 
+enum { CONNECT_GRACE_US = 100000 };
+
 static void add_header(void *ctx, const struct request_header *header)
 {
 	struct gathered *own = ctx;
@@ -176,6 +178,15 @@ static int64_t gather_duration(const struct options *o, CURLoption seconds, CURL
 	return us;
 }
 
+/* The courier's handle has the same limit and ends in libcurl's own words; it is given a moment to.
+ * Who joined somebody else's sending has only this one. */
+static int64_t gather_connect_limit(const struct options *o)
+{
+	int64_t us = gather_duration(o, CURLOPT_CONNECTTIMEOUT, CURLOPT_CONNECTTIMEOUT_MS);
+
+	return us ? us + CONNECT_GRACE_US : 0;
+}
+
 static curl_off_t gather_max_filesize(const struct options *o)
 {
 	curl_off_t max = 0;
@@ -221,8 +232,7 @@ void gather_sink(const struct shadow *s, struct player_sink *sink)
 	        .debug_data = options_pointer(o, CURLOPT_DEBUGDATA),
 	        .stderr_file = options_pointer(o, CURLOPT_STDERR),
 	        .timeout_us = gather_duration(o, CURLOPT_TIMEOUT, CURLOPT_TIMEOUT_MS),
-	        .connect_timeout_us =
-	                gather_duration(o, CURLOPT_CONNECTTIMEOUT, CURLOPT_CONNECTTIMEOUT_MS),
+	        .connect_timeout_us = gather_connect_limit(o),
 	        .low_speed_limit = options_long(o, CURLOPT_LOW_SPEED_LIMIT, 0),
 	        .low_speed_time = options_long(o, CURLOPT_LOW_SPEED_TIME, 0),
 	        .upload_size = (curl_off_t)request_body_bytes(o).n,

@@ -36,6 +36,8 @@ void serve_stop(struct serving *v)
 	s->played = true;
 	if (!s->info)
 		s->info = info_new();
+	if (s->info)
+		info_set_off(s->info, CURLINFO_TOTAL_TIME_T, serve_now_us() - v->player.started_us);
 	player_stop(&v->player);
 }
 
@@ -52,7 +54,8 @@ static CURLcode feed_piece(struct serving *v, const struct tape_piece *piece)
 	case TAPE_HEADER:
 		v->fed = true;
 		keep_header(v->shadow, piece);
-		return player_header(&v->player, piece->data, piece->n);
+		return piece->connect ? player_connect_header(&v->player, piece->data, piece->n)
+		                      : player_header(&v->player, piece->data, piece->n);
 	case TAPE_BODY:
 		v->fed = true;
 		return player_body(&v->player, piece->data, piece->n);
@@ -143,6 +146,8 @@ enum serve_how serve_tape(struct serving *v, struct tape *tape, struct attempt *
 
 	v->playing.tape = tape;
 	how = run(v, tape, attempt, end, code);
+	if (how == SERVE_EARLY)
+		player_end(&v->player, *code, NULL); /* libcurl shows its progress once more */
 	tape_detach(tape);
 	info = tape_info_copy(tape);
 	v->playing.tape = NULL;

@@ -3,6 +3,7 @@
 #include "intercept/write.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -19,25 +20,37 @@ static void copy_span(char *out, size_t room, struct span s)
 	out[n] = '\0';
 }
 
-static void begin(struct writing *w, struct shadow *s, const struct process *process,
-                  const struct rule *rule)
+/* On the heap, not on the stack: a callback that longjmps out leaves the shadow pointing at it.
+ * Such a call's memory is never freed. Null: no memory. */
+static struct writing *begin(struct shadow *s, const struct process *process,
+                             const struct rule *rule)
 {
-	*w = (struct writing){.shadow = s, .process = process, .rule = rule};
+	struct writing *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->shadow = s;
+	w->process = process;
+	w->rule = rule;
 	w->tally.process = process;
 	w->tally.rule = rule;
 	w->tally.started_us = clock_boot_us();
 	copy_span(w->tally.method, sizeof(w->tally.method), span_of(request_method(&s->options)));
 	copy_span(w->tally.host, sizeof(w->tally.host), span_of(s->target.host));
 	serve_start(&w->serving, s);
+	return w;
 }
 
 static CURLcode finish(struct writing *w)
 {
+	CURLcode code = w->code;
+
 	serve_stop(&w->serving);
 	if (w->unplayed)
 		w->shadow->played = false;
 	gather_free(&w->own);
-	return w->code;
+	free(w);
+	return code;
 }
 
 /* Everything that has to be known before a record is looked for. */
@@ -149,28 +162,30 @@ static enum step look(struct writing *w)
 CURLcode write_perform(struct shadow *s, const struct process *process, const struct rule *rule)
 {
 	struct ledger_error error = {{0}};
-	struct writing w;
+	struct writing *w = begin(s, process, rule);
 	enum verdict_reason reason;
 
-	begin(&w, s, process, rule);
-	reason = identify(&w, &error);
+	if (!w)
+		return CURLE_OUT_OF_MEMORY;
+	reason = identify(w, &error);
 	if (reason != REASON_NONE) {
-		refuse(&w, reason, NULL, false, false, error.text[0] ? error.text : NULL);
-		return finish(&w);
+		refuse(w, reason, NULL, false, false, error.text[0] ? error.text : NULL);
+		return finish(w);
 	}
 	life_start(s->flavour);
-	while (look(&w) == STEP_AGAIN)
+	while (look(w) == STEP_AGAIN)
 		;
-	return finish(&w);
+	return finish(w);
 }
 
 CURLcode write_refuse_policy(struct shadow *s, const struct process *process)
 {
-	struct writing w;
+	struct writing *w = begin(s, process, NULL);
 
-	begin(&w, s, process, NULL);
-	refuse(&w, REASON_POLICY_INVALID, NULL, false, false, process->error);
-	return finish(&w);
+	if (!w)
+		return CURLE_OUT_OF_MEMORY;
+	refuse(w, REASON_POLICY_INVALID, NULL, false, false, process->error);
+	return finish(w);
 }
 
 void write_unprotected(const struct shadow *s, const struct process *process,

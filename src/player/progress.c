@@ -12,7 +12,7 @@
  * times of a redirected transfer are counted from its start, not from its last hop. */
 #include "player/inner.h"
 
-enum { SECOND_US = 1000000, CONNECT_DEFAULT_S = 300, CONNECT_GRACE_US = 100000 };
+enum { SECOND_US = 1000000, CONNECT_DEFAULT_S = 300 };
 
 static int64_t elapsed_ms(const struct player *p, int64_t now_us)
 {
@@ -139,14 +139,10 @@ static CURLcode connect_time_over(struct player *p, const struct player_phase *p
 	return player_fail(p, CURLE_OPERATION_TIMEDOUT, "Connection timeout after %lld ms", ms);
 }
 
-/* The sender's handle has the same limit and ends in libcurl's own words; it is given a moment to.
- * Who joined somebody else's sending has only this one. */
 static int64_t connect_limit_us(const struct player *p)
 {
-	int64_t limit = p->sink.connect_timeout_us > 0 ? p->sink.connect_timeout_us
-	                                               : (int64_t)CONNECT_DEFAULT_S * SECOND_US;
-
-	return limit + CONNECT_GRACE_US;
+	return p->sink.connect_timeout_us > 0 ? p->sink.connect_timeout_us
+	                                      : (int64_t)CONNECT_DEFAULT_S * SECOND_US;
 }
 
 CURLcode player_tick(struct player *p, const struct player_phase *phase, int64_t now_us)
