@@ -2,7 +2,8 @@
  *
  * "Name: value" is sent; "Name:" is not, and takes away libcurl's own of that name; "Name;" is sent
  * with an empty value. Of several Host lines the first is used, also with nothing behind its colon
- * but a space. Lines that are no header ("text", ": x", "Name; x") are not sent. Left out are
+ * but a space. Lines that are no header ("text", ": x", "Name; x") are not sent. An entry with line
+ * ends in it is sent as it stands, and the server reads several headers. Left out are
  * headers that say nothing about the write (Accept, Content-Length, Expect, TE) and those that
  * are made of credentials (Authorization from USERPWD or XOAUTH2_BEARER, cookies of the jar). */
 #include "request/request.h"
@@ -25,7 +26,7 @@ static struct span trim(struct span s)
 	return s;
 }
 
-/* False when the line isn't sent. */
+/* False when the line isn't sent. The value is not trimmed yet. */
 static bool read_line(const char *line, struct request_header *h)
 {
 	const char *at = strchr(line, ':');
@@ -38,8 +39,8 @@ static bool read_line(const char *line, struct request_header *h)
 			return false;
 	}
 	h->name = trim((struct span){line, (size_t)(at - line)});
-	h->value = trim(span_of(at + 1));
-	return at != line && (h->value.n || empty);
+	h->value = span_of(at + 1);
+	return at != line && (trim(h->value).n || empty);
 }
 
 static const struct curl_slist *lines_of(const struct options *o)
@@ -79,6 +80,39 @@ static bool writes_type(const struct options *o)
 	return kind == REQUEST_MIME || kind == REQUEST_FORMPOST;
 }
 
+/* What the server makes of an entry's further lines. */
+static void give_further(struct span rest, request_each *each, void *ctx)
+{
+	while (rest.n) {
+		const char *end = memchr(rest.p, '\n', rest.n), *colon;
+		struct span line = {rest.p, end ? (size_t)(end - rest.p) : rest.n};
+		struct request_header h;
+
+		rest = (struct span){rest.p + line.n + (end != NULL),
+		                     rest.n - line.n - (end != NULL)};
+		colon = line.n ? memchr(line.p, ':', line.n) : NULL;
+		if (!colon || colon == line.p)
+			continue;
+		h.name = trim((struct span){line.p, (size_t)(colon - line.p)});
+		h.value = trim((struct span){colon + 1, line.n - (size_t)(colon + 1 - line.p)});
+		each(ctx, &h);
+	}
+}
+
+static void give(struct request_header *h, request_each *each, void *ctx)
+{
+	const char *end = h->value.n ? memchr(h->value.p, '\n', h->value.n) : NULL;
+	struct span rest = {0};
+
+	if (end) {
+		rest = (struct span){end + 1, h->value.n - (size_t)(end + 1 - h->value.p)};
+		h->value.n = (size_t)(end - h->value.p);
+	}
+	h->value = trim(h->value);
+	each(ctx, h);
+	give_further(rest, each, ctx);
+}
+
 static void give_lines(const struct options *o, request_each *each, void *ctx)
 {
 	bool no_type = writes_type(o);
@@ -88,7 +122,7 @@ static void give_lines(const struct options *o, request_each *each, void *ctx)
 		if (!l->data || !read_line(l->data, &h) || span_is_nocase(h.name, "Host"))
 			continue;
 		if (!(no_type && span_is_nocase(h.name, "Content-Type")))
-			each(ctx, &h);
+			give(&h, each, ctx);
 	}
 }
 

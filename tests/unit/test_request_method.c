@@ -224,6 +224,7 @@ static const struct header_row headers[] = {
         {{": x", "X-Empty;"}, {{0}}},
         {{"A: 1", "A: 2", "a: 3"}, {{0}}},
         {{"A: b: c", "T:\tx"}, {{0}}},
+        {{"A: 1\r\nB: 2\r\nC:3", "D: 4", "E:\r\nF: 5"}, {{0}}},
         {{"Host: other.example"}, {{0}}},
         {{"host:other.example", "Host: second.example"}, {{0}}},
         {{"Host:"}, {{0}}},
