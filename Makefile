@@ -94,8 +94,13 @@ $(BUILD)/tests/%: tests/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $< $(ALL_LDFLAGS) -lcurl -ldl -lpthread
 
+$(BUILD)/tests/nolocale.so: tests/gates/parts/nolocale.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(WARN) -shared -fPIC -o $@ $<
+
 unit: $(UNIT_BIN)
-tools: $(TOOL_BIN)
+tools: $(TOOL_BIN) $(if $(SAN),$(BUILD)/tests/nolocale.so)
 
 packages:
 	$(Q)tests/install-packages

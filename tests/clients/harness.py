@@ -264,7 +264,7 @@ def sanitizer_runtime():
     if not name:
         return []
     found = subprocess.run([os.environ.get("CC", "gcc"), "-print-file-name=" + name], capture_output=True, text=True, check=True)
-    return [os.path.realpath(found.stdout.strip())]
+    return [os.path.realpath(found.stdout.strip()), os.path.join(build(), "tests", "nolocale.so")]
 
 
 def parallel(*jobs):
