@@ -81,10 +81,17 @@ static bool word_lies(struct layout_record *rec, struct word w, struct layout_ba
 /* Neither believed nor forgotten: what the other bank still knows, in doubt. */
 static void bank_rescue(struct layout_record *rec, struct word w, struct layout_bank *bank)
 {
+	uint32_t generation;
+
 	shared_out(bank, &rec->bank[!w.bank], sizeof(*bank));
 	if (!bank_valid(rec, bank)) {
 		memset(bank, 0, sizeof(*bank));
 		bank->generation = w.generation ? w.generation : 1;
+	}
+	/* Never an earlier generation again: its key may be known to the provider. */
+	if ((bank->generation & 0xfff) != w.generation) {
+		generation = (bank->generation & ~UINT32_C(0xfff)) | w.generation;
+		bank->generation = generation + (generation < bank->generation ? 0x1000 : 0);
 	}
 	bank->state = REC_UNKNOWN;
 	bank->flags &= ~(uint32_t)BANK_ANSWER_FINAL;

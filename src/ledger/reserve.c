@@ -148,7 +148,8 @@ static struct layout_record *place_take(struct ledger *l, uint64_t *number, uint
 }
 
 /* Somebody was faster. A delivered one of another own key is not in the way: under `trust` the
- * same content with a new key is a new write. */
+ * same content with a new key is a new write. A key that is to leave its old record (`keyed_over`)
+ * goes to the one that is there, where the caller's next look finds it. */
 static bool appeared(struct ledger *l, const struct record_new *rec, bool keyed_over,
                      struct stamp now)
 {
@@ -158,7 +159,11 @@ static bool appeared(struct ledger *l, const struct record_new *rec, bool keyed_
 		return true;
 	if (!find_by_hash(l, rec->content, INDEX_CONTENT, now, &view))
 		return false;
-	return !(rec->own_key && view.state == REC_DONE && view.first_delivered.wall_us);
+	if (rec->own_key && view.state == REC_DONE && view.first_delivered.wall_us)
+		return false;
+	if (rec->own_key && keyed_over)
+		key_bind(l, view.id, rec->own_key);
+	return true;
 }
 
 /* Index entries and state word of a record that is complete. Under the table lock. */

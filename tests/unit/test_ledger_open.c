@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdbool.h>
 #include <sys/vfs.h>
 
 static unsigned long faked_type;
@@ -20,9 +21,20 @@ static int fake_fstatfs(int fd, struct statfs *out)
 		out->f_type = (__typeof__(out->f_type))faked_type;
 	return rc;
 }
+
+#include <sys/mman.h>
+
+static bool disk_fails;
+
+static int fake_msync(void *at, size_t n, int flags)
+{
+	return disk_fails ? -1 : msync(at, n, flags);
+}
 #define fstatfs fake_fstatfs
+#define msync   fake_msync
 #include "../../src/ledger/file.c"
 #undef fstatfs
+#undef msync
 
 #include <sys/wait.h>
 
@@ -135,11 +147,17 @@ static void not_a_regular_file(void **state)
 
 static void other_user(void **state)
 {
+	struct ledger_options o = {.path = "/etc/passwd", .read_only = true};
+	struct ledger *l;
+
 	(void)state;
-	if (geteuid() != 0)
-		skip();
-	assert_int_equal(chown(path, 12345, 12345), 0);
-	refused(LEDGER_CANNOT, "belongs to user 12345");
+	if (geteuid() == 0) {
+		assert_int_equal(chown(path, 12345, 12345), 0);
+		refused(LEDGER_CANNOT, "belongs to user 12345");
+		return;
+	}
+	assert_int_equal(ledger_open(&o, &l, &error), LEDGER_CANNOT);
+	assert_non_null(strstr(error.text, "belongs to user 0"));
 }
 
 static void foreign_and_empty(void **state)
@@ -424,6 +442,34 @@ static void full_disk_is_an_error(void **state)
 	assert_int_equal(count_files(), 1);
 }
 
+/* What cannot be written down does not leave. */
+static void gate_stays_shut_when_the_disk_fails(void **state)
+{
+	struct ledger_options o = {.path = path, .durable = true};
+	struct ledger *l;
+	uint8_t hash[32] = {1};
+	struct record_new rec = {.content = hash,
+	                         .any_account = hash,
+	                         .fingerprint = hash,
+	                         .wire_body = hash,
+	                         .generation = 1};
+	struct hold hold;
+	struct record_view view;
+
+	(void)state;
+	assert_int_equal(ledger_open(&o, &l, &error), LEDGER_OK);
+	assert_int_equal(ledger_reserve(l, &rec, NULL, clock_now(), &hold), LEDGER_OK);
+	disk_fails = true;
+	assert_int_equal(ledger_gate(l, &hold, clock_now()), LEDGER_CANNOT);
+	disk_fails = false;
+	assert_int_equal(ledger_look(l, hold.id, clock_now(), &view), LEDGER_OK);
+	assert_int_equal(view.state, REC_RESERVED);
+	assert_false(view.ever_sent);
+	assert_int_equal(view.first_sent.wall_us, 0);
+	assert_int_equal(ledger_gate(l, &hold, clock_now()), LEDGER_OK);
+	ledger_close(l);
+}
+
 #define CASE(name) cmocka_unit_test_setup(name, set_up)
 
 int main(void)
@@ -450,6 +496,7 @@ int main(void)
 	        CASE(many_make_one),
 	        CASE(no_descriptor_is_kept),
 	        CASE(full_disk_is_an_error),
+	        CASE(gate_stays_shut_when_the_disk_fails),
 	};
 	int failed;
 

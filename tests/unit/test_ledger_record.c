@@ -518,6 +518,36 @@ static void new_key_on_delivered_content_is_a_record_of_its_own(void **state)
 	assert_int_equal(find(&second).id, h.id);
 }
 
+/* The key's record is over and the key now comes with another content, which has its own record. */
+static void key_moves_to_another_content(void **state)
+{
+	struct write first, moved, second;
+	struct hold h;
+	struct record_view v;
+
+	(void)state;
+	write_make(&first, 1, 51);
+	write_make(&second, 2, 0);
+	write_make(&moved, 2, 51);
+	done(&first);
+	h = reserve(&second);
+	assert_int_equal(ledger_withdraw(l, &h, now), LEDGER_OK);
+	v = find(&moved);
+	assert_int_equal(v.hit, HIT_OWN_KEY);
+	moved.rec.generation = 2;
+	assert_int_equal(ledger_reserve(l, &moved.rec, &v, now, &h), LEDGER_LOST);
+	v = find(&moved);
+	assert_int_equal(v.state, REC_FREED);
+	assert_int_equal(ledger_reserve(l, &moved.rec, &v, now, &h), LEDGER_OK);
+	assert_int_equal(find(&moved).id, h.id);
+	/* and where that content has none, to a new one */
+	write_make(&moved, 3, 51);
+	v = find(&moved);
+	assert_int_equal(ledger_reserve(l, &moved.rec, &v, now, &h), LEDGER_OK);
+	assert_int_equal(find(&moved).id, h.id);
+	assert_int_equal(find(&moved).hit, HIT_OWN_KEY);
+}
+
 static void other_account_hinders_until_delivered(void **state)
 {
 	struct write w, other;
@@ -921,6 +951,7 @@ int main(void)
 	        CASE(delivered_to_an_unknown_run),
 	        CASE(own_keys_find_the_record_first),
 	        CASE(new_key_on_delivered_content_is_a_record_of_its_own),
+	        CASE(key_moves_to_another_content),
 	        CASE(other_account_hinders_until_delivered),
 	        CASE(other_settings_hinder_until_delivered),
 	        CASE(answer_that_is_not_final_lasts_as_long_as_the_lease),
