@@ -69,15 +69,18 @@ enum { COURIER_OK = 0, COURIER_NOMEM = -1, COURIER_CANNOT = -2 /* an option it c
  * (SSL_CTX_FUNCTION, OPENSOCKETFUNCTION, ...): "in place" or unprotected. */
 const char *courier_refuses(const struct options *options);
 
-/* Build the handle and hand it to the CURLM; nothing is sent before somebody drives. The caller
- * owns one reference. On failure `release` is not called and the context stays the caller's. */
+/* Build the handle and hand it to the CURLM; nothing is sent before somebody drives. COURIER_CANNOT
+ * also once courier_at_exit is through. The caller owns one reference. On failure `release` is not
+ * called and the context stays the caller's. */
 int attempt_start(const struct courier_plan *plan, struct attempt **out);
 struct tape *attempt_tape(struct attempt *a); /* borrowed */
 struct attempt *attempt_ref(struct attempt *a);
 void attempt_unref(struct attempt *a);
 
 /* Drive, or wait for whoever drives, until something new is on the tape, the phase changed, or
- * `until_us` (CLOCK_MONOTONIC) has passed. Blocks SIGPIPE while it drives. */
+ * `until_us` (CLOCK_MONOTONIC) has passed. "New" is what came after this thread's last wait for it:
+ * a wait may return at once for what was read meanwhile. Blocks SIGPIPE while it drives. After
+ * courier_at_exit it returns at once; every tape has ended. */
 void attempt_wait(struct attempt *a, int64_t until_us);
 
 struct attempt_phase {

@@ -241,11 +241,13 @@ static void drive_reap(struct courier *c)
 	while ((m = CURL_FN(c->fl, multi_info_read)(c->multi, &left))) {
 		struct attempt *a = NULL;
 		CURLcode code = m->data.result;
+		CURL *easy = m->easy_handle;
 
 		if (m->msg != CURLMSG_DONE)
 			continue;
-		CURL_FN(c->fl, easy_getinfo)(m->easy_handle, CURLINFO_PRIVATE, (char **)&a);
-		drive_end(c, a, code, true);
+		CURL_FN(c->fl, easy_getinfo)(easy, CURLINFO_PRIVATE, (char **)&a);
+		if (a && a->easy == easy) /* not a handle libcurl made for itself (DoH) */
+			drive_end(c, a, code, true);
 	}
 }
 

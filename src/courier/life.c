@@ -146,6 +146,7 @@ static void life_close(struct courier *c)
 	for (struct attempt *a = c->all; a; a = a->next)
 		life_end(a, "the process is exiting");
 	pthread_cond_broadcast(&c->changed);
+	courier_wake(c);
 }
 
 /* Everybody's waiting time begins now; `help`: this thread will be busy with another courier. */

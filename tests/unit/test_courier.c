@@ -497,6 +497,29 @@ static void redirect_at_home_keeps_the_key(void **state)
 	write_finish(&w);
 }
 
+/* One answer lets one further send through, not two. */
+static void answer_counts_for_one_pass(void **state)
+{
+	static const struct step steps[] = {
+	        {"HTTP/1.1 307 Go\r\nLocation: /else\r\nContent-Length: 0\r\n\r\n", 0, false, 0},
+	        {NULL, 0, true, 0},
+	        {OK, 0, false, 0}};
+	struct write w = {0};
+
+	(void)state;
+	write_start(&w, steps, 3);
+	set_word(&w, CURLOPT_FOLLOWLOCATION, 1);
+	w.record.answers_only = true;
+	write_send(&w);
+	assert_true(write_play(w.attempt, &w.head, &w.body, 5000));
+	assert_int_equal(w.record.gates, 3);
+	assert_true(w.record.pass[1].after_answer);
+	assert_false(w.record.pass[2].after_answer);
+	assert_false(w.record.end.complete);
+	assert_int_equal(server_count(&w.server), 2);
+	write_finish(&w);
+}
+
 static void digest_round_follows_an_answer(void **state)
 {
 	static const struct step steps[] = {{"HTTP/1.1 401 No\r\nWWW-Authenticate: Digest "
@@ -1403,6 +1426,7 @@ int main(void)
 	        cmocka_unit_test(resend_let_through_arrives),
 	        cmocka_unit_test(redirect_elsewhere_loses_the_key),
 	        cmocka_unit_test(redirect_at_home_keeps_the_key),
+	        cmocka_unit_test(answer_counts_for_one_pass),
 	        cmocka_unit_test(digest_round_follows_an_answer),
 	        cmocka_unit_test(connect_blocks_are_marked_and_do_not_count),
 	        cmocka_unit_test(refused_tunnel_sent_nothing),
