@@ -40,7 +40,8 @@ static struct run_entry *run_entry_for(struct layout_bank *bank, uint64_t run)
 	return victim;
 }
 
-/* Asked again after it was delivered: a new question, not yet answered. */
+/* Asking again changes nothing: what counts is when it first asked and when it was last answered.
+ */
 int ledger_asked(struct ledger *l, uint64_t id, uint32_t generation, uint64_t run, struct stamp now)
 {
 	struct change c;

@@ -786,6 +786,85 @@ static void dead_owner_of_a_reserved_one_is_followed(void **state)
 	assert_int_equal(ledger_gate(l, &h, now), LEDGER_OK);
 }
 
+static struct layout_owner *slots(void)
+{
+	return (struct layout_owner *)(void *)(l->base + l->fixed.owners_at);
+}
+
+static void owner_in_another_namespace_is_judged_by_its_lease(void **state)
+{
+	struct write w;
+	struct hold h;
+	struct record_view v;
+
+	(void)state;
+	write_make(&w, 1, 0);
+	h = sent(&w);
+	atomic_fetch_xor(&slots()[owner_self(l).slot].pid_ns, 1);
+	v = find(&w);
+	assert_int_equal(v.owner, OWNER_UNKNOWABLE);
+	assert_int_equal(v.owner_pid, 0);
+	assert_true(v.lease_fresh);
+	assert_int_equal(ledger_take(l, &v, now, &h), LEDGER_LOST);
+	later(16 * SECOND);
+	v = find(&w);
+	assert_false(v.lease_fresh);
+	assert_int_equal(ledger_take(l, &v, now, &h), LEDGER_OK);
+}
+
+static void owner_of_another_boot_holds_nothing(void **state)
+{
+	struct write w;
+	struct record_view v;
+
+	(void)state;
+	write_make(&w, 1, 0);
+	sent(&w);
+	now.boot ^= 1;
+	v = find(&w);
+	assert_int_equal(v.owner, OWNER_UNKNOWABLE);
+	assert_false(v.lease_fresh);
+}
+
+/* A new process finds a slot only where the old one is certainly not at work. */
+static int claims(int64_t silent_seconds, bool other_boot)
+{
+	struct stamp t = clock_now();
+	struct layout_owner *s = slots();
+	uint64_t seen = lease_make(t, 15 - silent_seconds);
+	int status;
+	pid_t pid;
+
+	for (unsigned i = 1; i < LAYOUT_OWNERS; i++) {
+		atomic_store(&s[i].claim,
+		             UINT64_C(2) << 50 | UINT64_C(77) << 28 |
+		                     ((uint64_t)(t.boot_us / SECOND - silent_seconds) & 0xfffffff));
+		atomic_store(&s[i].boot, t.boot);
+		atomic_store(&s[i].pid_ns, 1);
+		atomic_store(&s[i].seen, other_boot ? seen ^ 1 : seen);
+	}
+	pid = fork();
+	if (pid == 0) {
+		struct write w;
+		struct hold h;
+		write_make(&w, 1, 0);
+		_exit(ledger_reserve(l, &w.rec, NULL, t, &h) == LEDGER_OK);
+	}
+	waitpid(pid, &status, 0);
+	return WEXITSTATUS(status);
+}
+
+static void slots_are_taken_from_the_silent_only(void **state)
+{
+	(void)state;
+	assert_int_equal(claims(5, false), 0);
+	assert_int_equal(claims(40, false), 0);
+	assert_int_equal(claims(90, false), clock_boot_us() > 90 * (int64_t)SECOND);
+	ledger_close(l);
+	assert_int_equal(open_new(512 * 1024), 0);
+	assert_int_equal(claims(5, true), 1);
+}
+
 static void owners_come_and_go_by_the_thousand(void **state)
 {
 	struct write w;
@@ -962,6 +1041,9 @@ int main(void)
 	        CASE(full_ledger_still_answers),
 	        CASE(child_is_another_owner),
 	        CASE(dead_owner_of_a_reserved_one_is_followed),
+	        CASE(owner_in_another_namespace_is_judged_by_its_lease),
+	        CASE(owner_of_another_boot_holds_nothing),
+	        CASE(slots_are_taken_from_the_silent_only),
 	        CASE(owners_come_and_go_by_the_thousand),
 	        CASE(locks_of_the_dead_are_stolen),
 	        CASE(late_publication_is_lost),
