@@ -33,7 +33,7 @@ def web():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answering)
     server.methods = []
     server.url = "http://127.0.0.1:%d/" % server.server_port
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield server
     server.shutdown()
     server.server_close()
