@@ -137,6 +137,13 @@ static enum serve_how run(struct serving *v, struct tape *tape, struct attempt *
 	}
 }
 
+/* The courier may be further than the program ever got. */
+static void show_partial(struct serving *v, struct info *info)
+{
+	if (info)
+		info_set_off(info, CURLINFO_SIZE_DOWNLOAD_T, v->player.body_seen);
+}
+
 enum serve_how serve_tape(struct serving *v, struct tape *tape, struct attempt *attempt,
                           struct tape_end *end, CURLcode *code)
 {
@@ -155,6 +162,8 @@ enum serve_how serve_tape(struct serving *v, struct tape *tape, struct attempt *
 		info_free(s->info);
 		s->info = info;
 	}
+	if (how == SERVE_EARLY)
+		show_partial(v, s->info);
 	return how;
 }
 
