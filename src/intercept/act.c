@@ -262,8 +262,14 @@ enum step act_execute(struct writing *w, const struct record_view *view, struct 
 		w->code = CURLE_OUT_OF_MEMORY;
 		return STEP_DONE;
 	}
-	if (start(w, send, &texts, &attempt) != COURIER_OK)
+	rc = start(w, send, &texts, &attempt);
+	if (rc == COURIER_CANNOT)
 		return pass_unprotected(w, send);
+	if (rc != COURIER_OK) {
+		send_drop(send);
+		w->code = CURLE_OUT_OF_MEMORY;
+		return STEP_DONE;
+	}
 	if (verdict.doubt_dropped)
 		tally_write(&w->tally, "doubt-dropped");
 	local_add(hold.id, send, attempt);

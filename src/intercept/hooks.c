@@ -13,6 +13,7 @@
 #include "intercept/gather.h"
 #include "intercept/notice.h"
 #include "intercept/process.h"
+#include "intercept/serve.h"
 #include "intercept/shadow.h"
 #include "intercept/write.h"
 
@@ -169,6 +170,7 @@ static struct info *current_info(struct shadow *s)
 		}
 		if (!s->info)
 			s->info = info_new();
+		serve_time(s->playing->player, s->info);
 	}
 	return s->info;
 }

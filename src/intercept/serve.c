@@ -28,6 +28,12 @@ void serve_start(struct serving *v, struct shadow *s)
 	s->headers = headers_new();
 }
 
+void serve_time(const struct player *player, struct info *info)
+{
+	if (info)
+		info_set_off(info, CURLINFO_TOTAL_TIME_T, serve_now_us() - player->started_us);
+}
+
 void serve_stop(struct serving *v)
 {
 	struct shadow *s = v->shadow;
@@ -36,8 +42,7 @@ void serve_stop(struct serving *v)
 	s->played = true;
 	if (!s->info)
 		s->info = info_new();
-	if (s->info)
-		info_set_off(s->info, CURLINFO_TOTAL_TIME_T, serve_now_us() - v->player.started_us);
+	serve_time(v->playing.player, s->info);
 	player_stop(&v->player);
 }
 
@@ -138,10 +143,13 @@ static enum serve_how run(struct serving *v, struct tape *tape, struct attempt *
 }
 
 /* The courier may be further than the program ever got. */
-static void show_partial(struct serving *v, struct info *info)
+static void show_partial(struct serving *v, CURLcode code, struct info *info)
 {
-	if (info)
-		info_set_off(info, CURLINFO_SIZE_DOWNLOAD_T, v->player.body_seen);
+	if (!info)
+		return;
+	info_set_off(info, CURLINFO_SIZE_DOWNLOAD_T, v->player.body_seen);
+	if (code == CURLE_FILESIZE_EXCEEDED) /* libcurl stops before it takes the size over */
+		info_set_off(info, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, -1);
 }
 
 enum serve_how serve_tape(struct serving *v, struct tape *tape, struct attempt *attempt,
@@ -163,7 +171,7 @@ enum serve_how serve_tape(struct serving *v, struct tape *tape, struct attempt *
 		s->info = info;
 	}
 	if (how == SERVE_EARLY)
-		show_partial(v, s->info);
+		show_partial(v, *code, s->info);
 	return how;
 }
 

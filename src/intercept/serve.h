@@ -35,6 +35,9 @@ CURLcode serve_end(struct serving *v, const struct tape_end *end);
  */
 CURLcode serve_tick(struct serving *v, bool gated, int64_t *patience_us);
 
+/* TOTAL_TIME is the call's own, whoever sends. */
+void serve_time(const struct player *player, struct info *info);
+
 int64_t serve_now_us(void); /* CLOCK_MONOTONIC */
 
 #endif
