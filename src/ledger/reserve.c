@@ -367,7 +367,6 @@ int ledger_reserve(struct ledger *l, const struct record_new *rec, const struct 
 	if (l->read_only)
 		return LEDGER_CANNOT;
 	self = owner_self(l);
-	sweep_some(l, SWEEP_PER_RESERVE, now);
 	if (self.slot != 0)
 		rc = reserve(l, rec, over, self, now, out);
 	if (self.slot != 0 && rc == LEDGER_FULL) {
@@ -379,6 +378,8 @@ int ledger_reserve(struct ledger *l, const struct record_new *rec, const struct 
 		owner_seen(l, now);
 		note_settings(l, rec);
 	}
+	/* Afterwards: it may well expire the very record that is used again. */
+	sweep_some(l, SWEEP_PER_RESERVE, now);
 	errno = saved;
 	return rc;
 }
