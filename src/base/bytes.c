@@ -120,6 +120,20 @@ void buf_add_char(struct buf *b, char c)
 	buf_add(b, &c, 1);
 }
 
+void buf_add_number(struct buf *b, int64_t value)
+{
+	char text[24];
+	size_t at = sizeof(text);
+	uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+
+	do
+		text[--at] = (char)('0' + rest % 10);
+	while ((rest /= 10) != 0);
+	if (value < 0)
+		text[--at] = '-';
+	buf_add(b, text + at, sizeof(text) - at);
+}
+
 void buf_printf(struct buf *b, const char *format, ...)
 {
 	va_list args;

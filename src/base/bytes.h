@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Bytes owned by somebody else; may hold NUL, is not terminated. */
 struct span {
@@ -34,6 +35,7 @@ void buf_add(struct buf *b, const void *data, size_t n);
 void buf_add_span(struct buf *b, struct span s);
 void buf_add_text(struct buf *b, const char *text);
 void buf_add_char(struct buf *b, char c);
+void buf_add_number(struct buf *b, int64_t value); /* decimal */
 void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void buf_reset(struct buf *b); /* empty, keeps the memory, clears `failed` */
 void buf_free(struct buf *b);

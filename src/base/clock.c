@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+/* The end of the year 9999. */
+#define LAST_US INT64_C(253402300799999999)
 
 static int64_t read_clock(clockid_t id)
 {
@@ -89,12 +91,44 @@ int64_t clock_age_max(struct stamp then, struct stamp now)
 	return same_boot(then, now) && boot > wall ? boot : wall;
 }
 
+/* Days since 1970 as a date of the Gregorian calendar: years are counted from March, so that the
+ * day that comes and goes is the last one of a year, in eras of 400 years. */
+static void date_of(int64_t days, int64_t *year, int64_t *month, int64_t *day)
+{
+	int64_t since = days + 719468, era = since / 146097, rest = since % 146097;
+	int64_t y = (rest - rest / 1460 + rest / 36524 - rest / 146096) / 365;
+	int64_t of_year = rest - (365 * y + y / 4 - y / 100), m = (5 * of_year + 2) / 153;
+
+	*day = of_year - (153 * m + 2) / 5 + 1;
+	*month = m < 10 ? m + 3 : m - 9;
+	*year = era * 400 + y + (*month <= 2);
+}
+
+static char *put_digits(char *to, int64_t value, int digits, char after)
+{
+	for (int i = digits - 1; i >= 0; i--, value /= 10)
+		to[i] = (char)('0' + value % 10);
+	to[digits] = after;
+	return to + digits + 1;
+}
+
+/* By hand: gmtime_r takes a lock that a fork may have left held, and printf is slow beside it. */
 void clock_rfc3339(char *out, size_t room, int64_t wall_us)
 {
-	time_t seconds = (time_t)(wall_us / 1000000);
-	struct tm t;
+	int64_t us = wall_us < 0 ? 0 : wall_us > LAST_US ? LAST_US : wall_us;
+	int64_t second = us / 1000000 % 86400, year, month, day;
 
-	gmtime_r(&seconds, &t);
-	snprintf(out, room, "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", t.tm_year + 1900, t.tm_mon + 1,
-	         t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec, (int)(wall_us % 1000000));
+	if (room < sizeof("2026-11-30T14:05:11.000001Z")) {
+		if (room)
+			*out = '\0';
+		return;
+	}
+	date_of(us / 1000000 / 86400, &year, &month, &day);
+	out = put_digits(out, year, 4, '-');
+	out = put_digits(out, month, 2, '-');
+	out = put_digits(out, day, 2, 'T');
+	out = put_digits(out, second / 3600, 2, ':');
+	out = put_digits(out, second / 60 % 60, 2, ':');
+	out = put_digits(out, second % 60, 2, '.');
+	*put_digits(out, us % 1000000, 6, 'Z') = '\0';
 }

@@ -23,7 +23,8 @@ int64_t clock_boot_us(void);
 int64_t clock_age_min(struct stamp then, struct stamp now);
 int64_t clock_age_max(struct stamp then, struct stamp now);
 
-/* RFC 3339, UTC, microseconds: 2026-11-30T14:05:11.000001Z. `out` has room for 32. */
+/* RFC 3339, UTC, microseconds: 2026-11-30T14:05:11.000001Z. `out` has room for 32. From the year
+ * 1970 to 9999; what lies outside is shown as the nearest of them. */
 void clock_rfc3339(char *out, size_t room, int64_t wall_us);
 
 #endif
