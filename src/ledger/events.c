@@ -7,8 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -41,33 +41,55 @@ static size_t utf8_length(const unsigned char *p, size_t n)
 	return want;
 }
 
+static bool is_plain(unsigned char c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
+/* What is not plain at p; returns how many bytes that was. */
+static size_t add_special(struct buf *out, const unsigned char *p, size_t n)
+{
+	size_t step = utf8_length(p, n);
+	char hex[3];
+
+	if (step == 0) {
+		buf_add_text(out, "\\ufffd");
+		return 1;
+	}
+	if (*p < 0x20 || *p == 0x7f) {
+		hex_encode(hex, p, 1);
+		buf_add_text(out, "\\u00");
+		buf_add_text(out, hex);
+		return 1;
+	}
+	if (step == 1)
+		buf_add_char(out, '\\');
+	buf_add(out, p, step);
+	return step;
+}
+
 static void add_string(struct buf *out, const char *text, size_t n)
 {
 	const unsigned char *p = (const unsigned char *)text;
-	size_t step;
+	size_t run;
 
 	buf_add_char(out, '"');
-	for (size_t i = 0; i < n; i += step) {
-		step = utf8_length(p + i, n - i);
-		if (step == 0) {
-			buf_add_text(out, "\\ufffd");
-			step = 1;
-		} else if (p[i] == '"' || p[i] == '\\') {
-			buf_add_char(out, '\\');
-			buf_add_char(out, (char)p[i]);
-		} else if (p[i] < 0x20 || p[i] == 0x7f) {
-			buf_printf(out, "\\u%04x", p[i]);
-		} else {
-			buf_add(out, p + i, step);
-		}
+	for (size_t i = 0; i < n; i += run) {
+		for (run = 0; i + run < n && is_plain(p[i + run]); run++)
+			;
+		if (run)
+			buf_add(out, p + i, run);
+		else
+			run = add_special(out, p + i, n - i);
 	}
 	buf_add_char(out, '"');
 }
 
 static void add_name(struct buf *out, const char *name)
 {
-	buf_add_char(out, out->n && out->data[out->n - 1] != '{' ? ',' : '{');
-	buf_printf(out, "\"%s\":", name);
+	buf_add(out, ",\"", 2);
+	buf_add_text(out, name);
+	buf_add(out, "\":", 2);
 }
 
 static void add_text(struct buf *out, const char *name, const char *text, size_t most)
@@ -83,7 +105,7 @@ static void add_number(struct buf *out, const char *name, int64_t value)
 	if (value < 0)
 		return;
 	add_name(out, name);
-	buf_printf(out, "%" PRId64, value);
+	buf_add_number(out, value);
 }
 
 static void add_hex(struct buf *out, const char *name, const uint8_t *bytes, size_t n)
@@ -96,25 +118,57 @@ static void add_hex(struct buf *out, const char *name, const uint8_t *bytes, siz
 	add_text(out, name, hex, sizeof(hex));
 }
 
-static void add_exe(struct buf *out)
+static bool read_exe(char *out, size_t room)
 {
 	char path[PATH_MAX];
-	const char *name;
+	const char *slash, *name;
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
 	if (n <= 0)
-		return;
+		return false;
 	path[n] = '\0';
-	name = strrchr(path, '/');
-	add_text(out, "exe", name ? name + 1 : path, sizeof(path));
+	slash = strrchr(path, '/');
+	name = slash ? slash + 1 : path;
+	n = (ssize_t)strnlen(name, room - 1);
+	memcpy(out, name, (size_t)n);
+	out[n] = '\0';
+	return true;
+}
+
+/* The link is read once: only an exec changes it, and that is another process image. */
+static void add_exe(struct buf *out)
+{
+	enum { EXE_UNKNOWN, EXE_BEING_KEPT, EXE_KEPT };
+	static char kept[NAME_MAX + 1];
+	static atomic_int state;
+	char here[sizeof(kept)];
+	int unknown = EXE_UNKNOWN;
+
+	/* Acquire pairs with the release below, which publishes the text. */
+	if (atomic_load_explicit(&state, memory_order_acquire) == EXE_KEPT) {
+		add_text(out, "exe", kept, sizeof(kept));
+		return;
+	}
+	if (!read_exe(here, sizeof(here)))
+		return;
+	add_text(out, "exe", here, sizeof(here));
+	/* Relaxed: only decides who of several threads writes it down. */
+	if (!atomic_compare_exchange_strong_explicit(&state, &unknown, EXE_BEING_KEPT,
+	                                             memory_order_relaxed, memory_order_relaxed))
+		return;
+	memcpy(kept, here, sizeof(kept));
+	atomic_store_explicit(&state, EXE_KEPT, memory_order_release);
 }
 
 static void add_record(struct buf *out, uint64_t record)
 {
+	uint8_t bytes[8];
+
 	if (!record)
 		return;
-	add_name(out, "record");
-	buf_printf(out, "\"%016" PRIx64 "\"", record);
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(record >> (56 - 8 * i));
+	add_hex(out, "record", bytes, sizeof(bytes));
 }
 
 void event_format(struct buf *out, const struct event *e, struct stamp now)
