@@ -2,12 +2,18 @@
  *
  * The first error is one line, `file:line:column: what`, as editors and CI logs understand it;
  * warnings follow the same form and do not change the exit code. With --json each of them, and the
- * result, is one object a line on stdout. Whether the ledger can be used is not looked at here. */
+ * result, is one object a line on stdout. The ledger the policy means is opened for reading, if
+ * there is one. */
 #include "cli/check.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#include "ledger/ledger.h"
+#include "policy/paths.h"
 
 enum { EXIT_GOOD = 0, EXIT_INVALID = 1, EXIT_USAGE = 2, EXIT_UNUSABLE = 3 };
 
@@ -19,7 +25,8 @@ static const char help[] =
         "  --json   one object a line on stdout\n"
         "  --help   this text\n"
         "\n"
-        "Exit code: 0 the policy is good, 1 it is invalid, 2 usage, 3 it cannot be read.\n";
+        "Exit code: 0 the policy is good, 1 it is invalid, 2 usage,\n"
+        "3 it, or its ledger, cannot be used.\n";
 
 static const char *env_look_up(void *ctx, const char *name)
 {
@@ -98,6 +105,32 @@ static int exit_code(int rc, const struct policy_error *error)
 	return rc == POLICY_INVALID && error->line > 0 ? EXIT_INVALID : EXIT_UNUSABLE;
 }
 
+/* A ledger that is there has to be usable; one that is not is made by the first program that
+ * writes. */
+static int try_ledger(const struct policy *policy)
+{
+	struct ledger_error error = {{0}};
+	struct ledger_options options = {.read_only = true};
+	struct ledger *ledger;
+	char path[4096];
+	bool is_default;
+	int rc = paths_ledger(policy, env_look_up, NULL, path, sizeof(path), &is_default);
+
+	if (rc) {
+		fprintf(stderr, "sendonce check: ledger path: %s %s\n", path, paths_error(rc));
+		return EXIT_UNUSABLE;
+	}
+	options.path = path;
+	if (access(path, F_OK) != 0 && errno == ENOENT)
+		return EXIT_GOOD;
+	if (ledger_open(&options, &ledger, &error) != LEDGER_OK) {
+		fprintf(stderr, "sendonce check: %s\n", error.text);
+		return EXIT_UNUSABLE;
+	}
+	ledger_close(ledger);
+	return EXIT_GOOD;
+}
+
 static int check(const char *path, bool json)
 {
 	struct warnings w = {json, 0};
@@ -113,9 +146,11 @@ static int check(const char *path, bool json)
 		return exit_code(rc, &error);
 	}
 	policy_lint(policy, print_warning, &w);
-	print_result(path, policy, &w);
+	rc = try_ledger(policy);
+	if (rc == 0)
+		print_result(path, policy, &w);
 	policy_free(policy);
-	return EXIT_GOOD;
+	return rc;
 }
 
 int cli_check(int argc, char **argv)

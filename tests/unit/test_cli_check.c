@@ -56,6 +56,7 @@ static int set_up(void **state)
 
 	(void)state;
 	unsetenv("SENDONCE_SCOPE");
+	setenv("SENDONCE_LEDGER", "/tmp/sendonce-check-none", 1);
 	return fd < 0 ? -1 : close(fd);
 }
 
@@ -118,6 +119,25 @@ static void test_unreadable(void **state)
 	assert_string_equal(out_text, "");
 }
 
+static void test_unusable_ledger(void **state)
+{
+	char text[256], ledger[] = "/tmp/sendonce-check-ledger-XXXXXX";
+	int fd = mkstemp(ledger);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "not a ledger", 12), 12);
+	close(fd);
+	snprintf(text, sizeof(text), "version: 1\nscope: a\nledger: {path: %s}\n", ledger);
+	write_policy(text);
+	unsetenv("SENDONCE_LEDGER");
+	assert_int_equal(run(path, NULL), 3);
+	assert_non_null(strstr(err_text, ledger));
+	assert_string_equal(out_text, "");
+	unlink(ledger);
+	assert_int_equal(run(path, NULL), 0);
+}
+
 static void test_usage(void **state)
 {
 	(void)state;
@@ -147,9 +167,13 @@ static void test_for_run(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_good),    cmocka_unit_test(test_json),
-	        cmocka_unit_test(test_invalid), cmocka_unit_test(test_unreadable),
-	        cmocka_unit_test(test_usage),   cmocka_unit_test(test_for_run),
+	        cmocka_unit_test(test_good),
+	        cmocka_unit_test(test_json),
+	        cmocka_unit_test(test_invalid),
+	        cmocka_unit_test(test_unreadable),
+	        cmocka_unit_test(test_unusable_ledger),
+	        cmocka_unit_test(test_usage),
+	        cmocka_unit_test(test_for_run),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
