@@ -17,7 +17,7 @@
 
 enum { SECRET_FILE_MAX = 4096, SECRET_FILE_MIN = 16 };
 
-static const struct preload_api *api;
+static const struct preload_api *_Atomic api_linked;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct process process;
 static atomic_bool loaded;
@@ -27,12 +27,19 @@ static size_t secret_size;
 
 void process_link(const struct preload_api *preload)
 {
-	api = preload;
+	/* Release: the preload may publish us to other threads in ways no one here can see. */
+	atomic_store_explicit(&api_linked, preload, memory_order_release);
+}
+
+static const struct preload_api *linked(void)
+{
+	/* Acquire: pairs with process_link. */
+	return atomic_load_explicit(&api_linked, memory_order_acquire);
 }
 
 const struct flavour *process_flavour(const void *caller)
 {
-	return api->flavour_of_caller(caller);
+	return linked()->flavour_of_caller(caller);
 }
 
 const char *process_env(void *ctx, const char *name)
@@ -46,14 +53,14 @@ const char *process_env(void *ctx, const char *name)
 
 	for (size_t i = 0; i < ENV_COUNT; i++) {
 		if (strcmp(names[i], name) == 0)
-			return api->env[i];
+			return linked()->env[i];
 	}
 	return getenv(name);
 }
 
 static const char *env_text(enum corelink_env which)
 {
-	const char *value = api->env[which];
+	const char *value = linked()->env[which];
 
 	return value && *value ? value : NULL;
 }
