@@ -162,6 +162,14 @@ static bool shapes_target(CURLoption id)
 	}
 }
 
+/* A program that sets its URL before each request need not have it parsed each time. */
+static bool is_same_text(const struct options *o, CURLoption id, uintptr_t word)
+{
+	const char *now = options_text(o, id), *next = (const char *)word;
+
+	return option_kind_of(id) == OPTION_STRING && now && next && strcmp(now, next) == 0;
+}
+
 static int read_value(struct option *option, uintptr_t word)
 {
 	const struct curl_blob *blob;
@@ -258,7 +266,7 @@ int options_set(struct options *o, CURLoption id, uintptr_t word)
 		break;
 	}
 	set_method(o, id, word != 0);
-	if (shapes_target(id))
+	if (shapes_target(id) && !is_same_text(o, id, word))
 		o->change++;
 	return record(o, id, word);
 }

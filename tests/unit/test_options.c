@@ -131,6 +131,27 @@ static void only_target_options_count_as_change(void **state)
 	options_free(&o);
 }
 
+static void the_same_url_again_is_no_change(void **state)
+{
+	struct options o;
+	unsigned before;
+	(void)state;
+
+	options_init(&o);
+	options_set(&o, CURLOPT_URL, (uintptr_t) "http://a/");
+	before = o.change;
+	options_set(&o, CURLOPT_URL, (uintptr_t) "http://a/");
+	options_set(&o, CURLOPT_URL, (uintptr_t)options_text(&o, CURLOPT_URL));
+	assert_int_equal(o.change, before);
+	options_set(&o, CURLOPT_URL, (uintptr_t) "http://a/b");
+	assert_int_equal(o.change, before + 1);
+	options_set(&o, CURLOPT_URL, 0);
+	assert_int_equal(o.change, before + 2);
+	options_set(&o, CURLOPT_URL, (uintptr_t) "http://a/b");
+	assert_int_equal(o.change, before + 3);
+	options_free(&o);
+}
+
 static void strings_are_copied_and_unset(void **state)
 {
 	char url[] = "http://a/";
@@ -215,6 +236,7 @@ int main(void)
 	        cmocka_unit_test(larger_size_drops_the_copy),
 	        cmocka_unit_test(setting_again_moves_to_the_end),
 	        cmocka_unit_test(only_target_options_count_as_change),
+	        cmocka_unit_test(the_same_url_again_is_no_change),
 	        cmocka_unit_test(strings_are_copied_and_unset),
 	        cmocka_unit_test(copies_keep_body_and_method),
 	        cmocka_unit_test(blobs_are_copied),
