@@ -416,21 +416,30 @@ static int load_text(struct info *info, const struct entry *e, size_t at, struct
 	return 0;
 }
 
-static int load_line(struct info *info, struct span *s)
+/* Values are stored in the table's order, so the next one is looked for from `from` on first. */
+static const struct entry *find_stored(CURLINFO id, size_t from, size_t *at)
+{
+	for (size_t i = 0; i < ENTRIES; i++) {
+		*at = (from + i) % ENTRIES;
+		if (entries[*at].stored && entries[*at].id == id)
+			return &entries[*at];
+	}
+	return NULL;
+}
+
+/* *at: the entry of the line before, then that of this one. */
+static int load_line(struct info *info, struct span *s, size_t *at)
 {
 	int64_t id, value;
-	size_t at = 0;
 	if (take_number(s, &id) || id < 0 || id > INT32_MAX)
 		return -1;
-	const struct entry *e = find((CURLINFO)id, &at);
-	if (e && !e->stored)
-		e = NULL;
+	const struct entry *e = find_stored((CURLINFO)id, *at, at);
 	if (take_char(s, '=') == 0) {
 		if (take_number(s, &value))
 			return -1;
 		if (e && e->kind != KEEP_TEXT)
-			info->number[at] = value;
-	} else if (take_char(s, ':') || load_text(info, e, at, s)) {
+			info->number[*at] = value;
+	} else if (take_char(s, ':') || load_text(info, e, *at, s)) {
 		return -1;
 	}
 	return take_char(s, '\n');
@@ -440,11 +449,12 @@ int info_load(struct info *info, const char *data, size_t n)
 {
 	static const char head[] = "info 1\n";
 	struct span s = {data, n};
+	size_t at = 0;
 	if (!span_starts(s, head))
 		return -1;
 	s = (struct span){s.p + strlen(head), s.n - strlen(head)};
 	while (s.n > 0) {
-		if (load_line(info, &s))
+		if (load_line(info, &s, &at))
 			return -1;
 	}
 	return 0;
