@@ -212,8 +212,11 @@ static void add_marks(struct span head, const struct answer_marks *marks, struct
 	buf_add(out, head.p, head.n - blank);
 	if (marks && marks->replayed && !fields_find(head, "Idempotent-Replayed").p)
 		buf_add_text(out, "Idempotent-Replayed: true\r\n");
-	if (marks && marks->verdict)
-		buf_printf(out, "Sendonce-Verdict: %s\r\n", marks->verdict);
+	if (marks && marks->verdict) {
+		buf_add_text(out, "Sendonce-Verdict: ");
+		buf_add_text(out, marks->verdict);
+		buf_add_text(out, "\r\n");
+	}
 	buf_add_text(out, "\r\n");
 }
 

@@ -20,11 +20,24 @@ static bool is_delivery(CURLcode code)
 	return code == CURLE_OK || code == CURLE_HTTP_RETURNED_ERROR;
 }
 
-static void asked(struct writing *w, uint64_t record, uint32_t generation)
+static bool has_asked(const struct record_view *view, uint64_t run)
 {
-	ledger_asked(w->ledger, record, generation, w->process->run_hash, clock_now());
+	for (size_t i = 0; i < view->run_count; i++) {
+		if (view->runs[i].run == run)
+			return view->runs[i].asked_us != 0;
+	}
+	return false;
+}
+
+/* A record that this call did not make is one that its run asked for, and its own key means. */
+static void asked(struct writing *w, const struct record_view *view)
+{
+	uint64_t run = w->process->run_hash;
+
+	if (run && !has_asked(view, run))
+		ledger_asked(w->ledger, view->id, view->generation, run, clock_now());
 	if (w->id.has_own_key)
-		ledger_bind_key(w->ledger, record, w->id.own_key);
+		ledger_bind_key(w->ledger, view->id, w->id.own_key);
 }
 
 /* The call is over without a sending of its own. */
@@ -255,7 +268,8 @@ enum step act_execute(struct writing *w, const struct record_view *view, struct 
 	if (rc != LEDGER_OK)
 		return refuse(w, rc == LEDGER_FULL ? REASON_LEDGER_FULL : REASON_LEDGER_UNAVAILABLE,
 		              NULL, false, false, NULL);
-	asked(w, hold.id, (uint32_t)w->tally.generation);
+	if (verdict.kind != VERDICT_EXECUTE)
+		asked(w, view);
 	send = make_send(w, verdict, &hold, &texts);
 	if (!send) {
 		ledger_withdraw(w->ledger, &hold, clock_now());
@@ -335,7 +349,7 @@ enum step act_join(struct writing *w, const struct record_view *view)
 		return refuse(w, REASON_IN_PROGRESS, view, false, false, NULL);
 	}
 	if (w->attached != view->id)
-		asked(w, view->id, view->generation);
+		asked(w, view);
 	if (attempt && tape_attach(attempt_tape(attempt)))
 		step = join_tape(w, view, attempt);
 	else
@@ -394,8 +408,8 @@ enum step act_replay(struct writing *w, const struct record_view *view, struct v
 
 	clock_rfc3339(time, sizeof(time), view->first_sent.wall_us);
 	snprintf(text, sizeof(text), "replay; first=%s; attempts=%u", time, view->attempts);
-	snprintf(w->tally.key, sizeof(w->tally.key), "%s", view->key);
-	asked(w, view->id, view->generation);
+	memcpy(w->tally.key, view->key, sizeof(w->tally.key));
+	asked(w, view);
 	if (play_stored(w, view, marks, &code) == STEP_AGAIN)
 		return refuse(w, REASON_ANSWER_NOT_KEPT, view, false, false, NULL);
 	if (is_delivery(code))

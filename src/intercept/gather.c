@@ -156,12 +156,18 @@ void gather_url(const struct shadow *s, struct buf *out)
 	const struct request_target *t = &s->target;
 	bool usual = t->port == (strcmp(t->scheme, "https") == 0 ? 443 : 80);
 
-	buf_printf(out, "%s://%s", t->scheme, t->host);
-	if (!usual)
-		buf_printf(out, ":%u", t->port);
+	buf_add_text(out, t->scheme);
+	buf_add_text(out, "://");
+	buf_add_text(out, t->host);
+	if (!usual) {
+		buf_add_char(out, ':');
+		buf_add_number(out, t->port);
+	}
 	buf_add_text(out, t->path);
-	if (t->query)
-		buf_printf(out, "?%s", t->query);
+	if (t->query) {
+		buf_add_char(out, '?');
+		buf_add_text(out, t->query);
+	}
 }
 
 /* TIMEOUT and its like come in seconds and in milliseconds and share one place. */
