@@ -76,7 +76,10 @@ static bool build_refuses(const struct option *o)
 	case OPTION_POINTER:
 		return o->v.ptr && (o->id == CURLOPT_MIMEPOST || o->id == CURLOPT_HTTPPOST);
 	case OPTION_LONG: /* HSTS would turn http into https before the write leaves */
-		return o->v.num && (o->id == CURLOPT_CONNECT_ONLY || o->id == CURLOPT_HSTS_CTRL);
+		return o->v.num && (o->id == CURLOPT_CONNECT_ONLY || o->id == CURLOPT_HSTS_CTRL ||
+		                    o->id == CURLOPT_RESUME_FROM);
+	case OPTION_OFF_T: /* even a POST of fields is wound forward by the program's callbacks */
+		return o->v.off && o->id == CURLOPT_RESUME_FROM_LARGE;
 	case OPTION_STRING:
 		return o->v.text && o->id == CURLOPT_HSTS;
 	default:

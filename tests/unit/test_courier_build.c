@@ -115,6 +115,10 @@ static void what_cannot_be_carried_is_named(void **state)
 	        {CURLOPT_UPLOAD, 1, "UPLOAD"},
 	        {CURLOPT_HSTS, 2, "HSTS"},
 	        {CURLOPT_HSTS, 0, NULL},
+	        {CURLOPT_RESUME_FROM, 5, "RESUME_FROM"},
+	        {CURLOPT_RESUME_FROM, 0, NULL},
+	        {CURLOPT_RESUME_FROM_LARGE, 5, "RESUME_FROM_LARGE"},
+	        {CURLOPT_RESUME_FROM_LARGE, 0, NULL},
 	        {CURLOPT_MIMEPOST, 1, "MIMEPOST"},
 	        {CURLOPT_HTTPPOST, 1, "HTTPPOST"},
 	};
@@ -203,7 +207,6 @@ static const struct flavour *flavour_old(void)
 	if (!old.path) {
 		old = *flavour_here();
 		old.fn[FN_easy_setopt] = (void (*)(void))old_setopt;
-		old.fn[FN_multi_poll] = old.fn[FN_multi_wakeup] = NULL;
 	}
 	return &old;
 }
