@@ -22,6 +22,7 @@ PRELOAD_CFLAGS = -std=c11 $(WARN) -Isrc -O2 -g -fPIC -fvisibility=hidden -ffrees
 	-fno-stack-protector -U_FORTIFY_SOURCE -fno-lto -fno-asynchronous-unwind-tables -ftls-model=initial-exec \
 	-Wframe-larger-than=1024 $(if $(filter aarch64,$(ARCH)),-mno-outline-atomics)
 
+MAKEFLAGS += --no-print-directory
 Q = $(if $(V),,@)
 say = $(if $(V),,@echo "  $(1)	$(2)")
 
