@@ -35,9 +35,7 @@
 	X(multi_cleanup)                                                                           \
 	X(multi_remove_handle)                                                                     \
 	X(multi_perform)                                                                           \
-	X(multi_poll)                                                                              \
 	X(multi_wait)                                                                              \
-	X(multi_wakeup)                                                                            \
 	X(multi_info_read)                                                                         \
 	X(multi_setopt)                                                                            \
 	X(multi_strerror)                                                                          \

@@ -1,7 +1,7 @@
 /* Driving: whoever waits for a tape does the work of all attempts of its courier.
  *
  * One thread at a time holds the leadership. It takes a turn (new and cancelled attempts,
- * curl_multi_perform, finished transfers), sleeps in curl_multi_poll when there is nothing to do,
+ * curl_multi_perform, finished transfers), sleeps in curl_multi_wait when there is nothing to do,
  * and leaves as soon as there is news for its own attempt. The others sleep on a condition until a
  * turn is over or the leadership is free. Queueing from another thread wakes the leader up.
  *
@@ -16,12 +16,13 @@
 #include "courier/inside.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { OLD_POLL_MS = 50, IDLE_POLL_MS = 1000, CAPTURE_US = 50000, LOST_US = 5000000 };
+enum { BLIND_POLL_MS = 50, IDLE_POLL_MS = 1000, CAPTURE_US = 50000, LOST_US = 5000000 };
 
 int64_t courier_now(void)
 {
@@ -29,12 +30,6 @@ int64_t courier_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
-void courier_wake(struct courier *c)
-{
-	if (CURL_HAS(c->fl, multi_wakeup) && CURL_HAS(c->fl, multi_poll))
-		CURL_FN(c->fl, multi_wakeup)(c->multi);
 }
 
 /* --- the end of an attempt --- */
@@ -311,28 +306,32 @@ static int drive_poll_ms(struct courier *c, int64_t until)
 	return left < 0 ? 0 : (int)left;
 }
 
-static int drive_sleep(struct courier *c, int ms)
+/* True when something happened. Where there is no descriptor to be woken by, sleeps are short. */
+static bool drive_sleep(struct courier *c, int wake, int ms)
 {
+	struct curl_waitfd own = {wake, CURL_WAIT_POLLIN, 0};
 	int ready = 0;
 
-	if (CURL_HAS(c->fl, multi_poll))
-		CURL_FN(c->fl, multi_poll)(c->multi, NULL, 0, ms, &ready);
-	else
-		CURL_FN(c->fl, multi_wait)
-	(c->multi, NULL, 0, ms < OLD_POLL_MS ? ms : OLD_POLL_MS, &ready);
-	return ready;
+	if (wake < 0 && ms > BLIND_POLL_MS)
+		ms = BLIND_POLL_MS;
+	CURL_FN(c->fl, multi_wait)(c->multi, &own, wake >= 0, ms, &ready);
+	if (own.revents)
+		courier_awake(c);
+	if (wake < 0 && ready <= 0 && ms)
+		poll(NULL, 0, 1); /* with nothing to wait for it does not wait */
+	return ready > 0;
 }
 
 /* Without the lock. While something is newer than its snapshot, a first short sleep tells whether
  * the answer is there at once, and the snapshot is not needed. */
-static void drive_poll(struct courier *c, int ms, bool stale)
+static void drive_poll(struct courier *c, int wake, int ms, bool stale)
 {
 	if (stale && ms > 1) {
-		if (drive_sleep(c, 1))
+		if (drive_sleep(c, wake, 1))
 			return;
 		drive_snapshots(c, true);
 	}
-	drive_sleep(c, ms);
+	drive_sleep(c, wake, ms);
 }
 
 struct drive_pipe {
@@ -384,10 +383,11 @@ static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t
 			continue;
 		int ms = drive_poll_ms(c, until);
 		bool stale = drive_any_stale(c);
+		int wake = courier_wake_fd(c);
 		c->polling = true;
 		c->poll_end_us = courier_now() + (int64_t)ms * 1000;
 		pthread_mutex_unlock(&c->lock);
-		drive_poll(c, ms, stale);
+		drive_poll(c, wake, ms, stale);
 		pthread_mutex_lock(&c->lock);
 		if (c->epoch != epoch || c->closed) { /* not ours any more */
 			drive_restore_pipe(&pipe);

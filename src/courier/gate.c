@@ -240,35 +240,15 @@ static int gate_no_seek(void *data, curl_off_t offset, int origin)
 	return CURL_SEEKFUNC_CANTSEEK;
 }
 
-static bool gate_track(struct courier *c, int fd)
-{
-	if (c->socket_count == c->socket_room) {
-		size_t room = c->socket_room ? c->socket_room * 2 : 16;
-		int *more = realloc(c->sockets, room * sizeof *more);
-
-		if (!more)
-			return false;
-		c->sockets = more;
-		c->socket_room = room;
-	}
-	c->sockets[c->socket_count++] = fd;
-	return true;
-}
-
 /* Not inherited by what the program runs, and never taken for its stdin, stdout or stderr. */
 static curl_socket_t gate_open(void *data, curlsocktype purpose, struct curl_sockaddr *addr)
 {
 	struct attempt *a = data;
-	int fd = socket(addr->family, addr->socktype | SOCK_CLOEXEC, addr->protocol);
+	int fd = held_above_stdio(
+	        socket(addr->family, addr->socktype | SOCK_CLOEXEC, addr->protocol));
 
 	(void)purpose;
-	if (fd >= 0 && fd <= 2) {
-		int high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-
-		close(fd);
-		fd = high;
-	}
-	if (fd >= 0 && !gate_track(a->courier, fd)) {
+	if (fd >= 0 && !held_add_socket(a->courier, fd)) {
 		close(fd);
 		fd = -1;
 	}
@@ -281,14 +261,7 @@ static curl_socket_t gate_open(void *data, curlsocktype purpose, struct curl_soc
 
 static int gate_close(void *data, curl_socket_t fd)
 {
-	struct courier *c = data;
-
-	for (size_t i = 0; i < c->socket_count; i++)
-		if (c->sockets[i] == fd) {
-			c->sockets[i] = c->sockets[--c->socket_count];
-			break;
-		}
-	return close(fd);
+	return held_close_socket(data, fd);
 }
 
 int gate_install(struct attempt *a)
@@ -307,6 +280,8 @@ int gate_install(struct attempt *a)
 	       (int)set(e, CURLOPT_XFERINFODATA, a);
 	bad |= (int)set(e, CURLOPT_OPENSOCKETFUNCTION, gate_open) |
 	       (int)set(e, CURLOPT_OPENSOCKETDATA, a);
+	if (!courier_keeps_connections())
+		bad |= (int)set(e, CURLOPT_FORBID_REUSE, 1L);
 	/* a connection outlives its attempt */
 	bad |= (int)set(e, CURLOPT_CLOSESOCKETFUNCTION, gate_close) |
 	       (int)set(e, CURLOPT_CLOSESOCKETDATA, a->courier);

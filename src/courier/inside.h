@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "courier/courier.h"
 
@@ -71,10 +72,18 @@ struct attempt {
 	struct curl_slist *cookies; /* read by everybody once the tape has ended */
 };
 
+/* A descriptor of ours, and what it was when we got it. */
+struct held {
+	int fd;
+	dev_t dev;
+	ino_t ino;
+};
+
 struct courier {
 	const struct flavour *fl;
 	char *resolve; /* the RESOLVE lines of all its writes, or null */
 	struct courier *next;
+	bool spoiled; /* table lock: a connection was closed behind our back; no new attempts */
 	CURLM *multi;
 	CURLSH *share; /* TLS sessions; no locks in it: only the driver uses it */
 
@@ -92,9 +101,11 @@ struct courier {
 	CURL *pool[COURIER_POOL];
 	unsigned pooled;
 
-	bool locked;  /* by fork's prepare */
-	int *sockets; /* driver; read after fork */
+	struct held *sockets;
 	size_t socket_count, socket_room;
+	struct held wake[2]; /* the driver sleeps on the first, the second wakes it */
+
+	bool locked; /* by fork's prepare */
 };
 
 int64_t courier_now(void); /* CLOCK_MONOTONIC, microseconds */
@@ -103,6 +114,7 @@ int64_t courier_now(void); /* CLOCK_MONOTONIC, microseconds */
 struct courier *courier_of(const struct flavour *fl, const struct curl_slist *resolve);
 CURL *courier_take_easy(struct courier *c);
 void courier_give_easy(struct courier *c, CURL *easy, bool clean);
+bool courier_keeps_connections(void); /* false: this program closes them again and again */
 extern pthread_mutex_t courier_table_lock;
 extern struct courier *courier_table;
 
@@ -110,10 +122,21 @@ extern struct courier *courier_table;
 typedef bool courier_done(struct courier *c, void *arg);
 /* With the lock held on entry and return. At least one turn when nobody else drives. */
 void courier_drive(struct courier *c, courier_done *done, void *arg, int64_t until_us);
-void courier_wake(struct courier *c);
 /* With the lock held: give up a leadership that this thread jumped out of. */
 void courier_leave_poll(struct courier *c);
 void attempt_tell(struct attempt *a, unsigned phase);
+
+/* descriptors.c */
+int held_above_stdio(int fd); /* moved when it is stdin, stdout or stderr; -1 when that fails */
+bool held_add_socket(struct courier *c, int fd);
+int held_close_socket(struct courier *c, int fd);
+bool held_all_there(struct courier *c);
+/* Those that are still ours. With the lock held. */
+void held_close_all(struct courier *c);
+/* With the lock held: what the driver has to sleep on; -1: none could be made. */
+int courier_wake_fd(struct courier *c);
+void courier_wake(struct courier *c); /* with the lock held */
+void courier_awake(struct courier *c);
 
 /* build.c */
 int build_handle(struct attempt *a, const struct courier_plan *plan);

@@ -241,9 +241,7 @@ static void life_leave(struct courier *c)
 		life_end(a, "in flight in the parent process");
 	}
 	c->all = NULL;
-	for (size_t i = 0; i < c->socket_count; i++)
-		close(c->sockets[i]);
-	c->socket_count = 0;
+	held_close_all(c);
 }
 
 void courier_fork_child(void)

@@ -6,15 +6,17 @@
  *
  * A handle from the pool was reset and never had a cookie engine, so nothing of one write can show
  * in the next; what a reset keeps (connections are the CURLM's) saves most of the cost of a new
- * one. Couriers are never freed: connections and readers may outlive every attempt. */
+ * one. Couriers are never freed: connections and readers may outlive every attempt. One whose
+ * connections the program has closed gets no more attempts, and another takes its place. */
 #include "courier/inside.h"
 
 #include <stdlib.h>
 
-enum { POOL_CONNECTIONS = 32, POOL_COURIERS = 64 };
+enum { POOL_CONNECTIONS = 32, POOL_COURIERS = 64, POOL_SPOILED = 8 };
 
 pthread_mutex_t courier_table_lock = PTHREAD_MUTEX_INITIALIZER;
 struct courier *courier_table;
+static atomic_uint pool_spoiled;
 
 static int pool_condition(pthread_cond_t *cond)
 {
@@ -35,6 +37,7 @@ static struct courier *pool_new(const struct flavour *fl)
 	if (!c)
 		return NULL;
 	c->fl = fl;
+	c->wake[0].fd = c->wake[1].fd = -1;
 	/* a reference of our own, never given back: the program's global_cleanup may come early */
 	if (CURL_HAS(fl, global_init) && CURL_FN(fl, global_init)(CURL_GLOBAL_DEFAULT))
 		goto fail;
@@ -53,9 +56,27 @@ fail:
 	return NULL;
 }
 
-static bool pool_fits(const struct courier *c, const struct flavour *fl, const struct buf *resolve)
+/* What is still ours is closed, so that a server does not wait for a courier at rest; the CURLM is
+ * left alone, for its goodbyes would go to numbers that are the program's now. */
+static void pool_spoil(struct courier *c)
 {
-	return c->fl == fl && span_equal(span_buf(resolve), span_of(c->resolve));
+	c->spoiled = true;
+	/* relaxed: a count of how often */
+	atomic_fetch_add_explicit(&pool_spoiled, 1, memory_order_relaxed);
+	pthread_mutex_lock(&c->lock);
+	if (!c->all && !c->driven)
+		held_close_all(c);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static bool pool_fits(struct courier *c, const struct flavour *fl, const struct buf *resolve)
+{
+	if (c->spoiled || c->fl != fl || !span_equal(span_buf(resolve), span_of(c->resolve)))
+		return false;
+	if (held_all_there(c))
+		return true;
+	pool_spoil(c);
+	return false;
 }
 
 /* Null when there is no memory, or when there are too many already. */
@@ -85,12 +106,18 @@ struct courier *courier_of(const struct flavour *fl, const struct curl_slist *re
 		buf_printf(&lines, "%s\n", resolve->data);
 	pthread_mutex_lock(&courier_table_lock);
 	for (c = courier_table; c && !pool_fits(c, fl, &lines); c = c->next)
-		count++;
+		count += !c->spoiled;
 	if (!c)
 		c = pool_insert(fl, &lines, count);
 	pthread_mutex_unlock(&courier_table_lock);
 	buf_free(&lines);
 	return c;
+}
+
+/* Each time costs a CURLM that cannot be freed. */
+bool courier_keeps_connections(void)
+{
+	return atomic_load_explicit(&pool_spoiled, memory_order_relaxed) < POOL_SPOILED;
 }
 
 CURL *courier_take_easy(struct courier *c)

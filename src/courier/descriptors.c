@@ -1,0 +1,161 @@
+/* The descriptors a courier holds: its connections, and a pair of sockets that ends its sleep.
+ *
+ * A program may close descriptors it never opened (daemons close all of them) and get the same
+ * numbers back for files of its own. So each of ours is remembered with device and inode, and asked
+ * for them before it is read, written or closed by its number alone. The pair is made anew when it
+ * is gone; libcurl's own wakeup pair is never used, since nobody could tell whether it still is
+ * that pair. A connection that is gone spoils the whole CURLM: libcurl would send a request, or a
+ * TLS goodbye, into whatever has the number now. Such a courier gets no new attempts (pool.c) and
+ * is left alone.
+ *
+ * Not noticed: a descriptor that is closed while its transfer is under way. libcurl meets an error
+ * then, as it would natively. */
+#include "courier/inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool held_note(struct held *h, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return false;
+	*h = (struct held){fd, st.st_dev, st.st_ino};
+	return true;
+}
+
+static bool held_still(const struct held *h)
+{
+	struct stat st;
+
+	return h->fd >= 0 && fstat(h->fd, &st) == 0 && st.st_dev == h->dev && st.st_ino == h->ino;
+}
+
+static void held_close(struct held *h)
+{
+	if (held_still(h))
+		close(h->fd);
+	h->fd = -1;
+}
+
+int held_above_stdio(int fd)
+{
+	int high;
+
+	if (fd < 0 || fd > 2)
+		return fd;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	close(fd);
+	return high;
+}
+
+/* --- connections --- */
+
+static bool held_room(struct courier *c)
+{
+	size_t room = c->socket_room ? c->socket_room * 2 : 16;
+	struct held *more;
+
+	if (c->socket_count < c->socket_room)
+		return true;
+	more = realloc(c->sockets, room * sizeof *more);
+	if (!more)
+		return false;
+	c->sockets = more;
+	c->socket_room = room;
+	return true;
+}
+
+bool held_add_socket(struct courier *c, int fd)
+{
+	bool added;
+
+	pthread_mutex_lock(&c->lock);
+	added = held_room(c) && held_note(&c->sockets[c->socket_count], fd);
+	c->socket_count += added;
+	pthread_mutex_unlock(&c->lock);
+	return added;
+}
+
+int held_close_socket(struct courier *c, int fd)
+{
+	bool ours = true;
+	size_t i = 0;
+
+	pthread_mutex_lock(&c->lock);
+	while (i < c->socket_count && c->sockets[i].fd != fd)
+		i++;
+	if (i < c->socket_count) {
+		ours = held_still(&c->sockets[i]);
+		c->sockets[i] = c->sockets[--c->socket_count];
+	}
+	pthread_mutex_unlock(&c->lock);
+	return ours ? close(fd) : 0;
+}
+
+bool held_all_there(struct courier *c)
+{
+	bool all = true;
+
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < c->socket_count && all; i++)
+		all = held_still(&c->sockets[i]);
+	pthread_mutex_unlock(&c->lock);
+	return all;
+}
+
+void held_close_all(struct courier *c)
+{
+	for (size_t i = 0; i < c->socket_count; i++)
+		held_close(&c->sockets[i]);
+	c->socket_count = 0;
+	held_close(&c->wake[0]);
+	held_close(&c->wake[1]);
+}
+
+/* --- the pair --- */
+
+static bool held_make_pair(struct courier *c)
+{
+	int fd[2];
+
+	held_close(&c->wake[0]);
+	held_close(&c->wake[1]);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd))
+		return false;
+	for (int i = 0; i < 2; i++) {
+		fd[i] = held_above_stdio(fd[i]);
+		if (fd[i] < 0 || !held_note(&c->wake[i], fd[i]))
+			c->wake[i].fd = -1;
+	}
+	return c->wake[0].fd >= 0 && c->wake[1].fd >= 0;
+}
+
+int courier_wake_fd(struct courier *c)
+{
+	if ((held_still(&c->wake[0]) && held_still(&c->wake[1])) || held_make_pair(c))
+		return c->wake[0].fd;
+	return -1;
+}
+
+void courier_wake(struct courier *c)
+{
+	int keep = errno;
+
+	if (courier_wake_fd(c) >= 0)
+		(void)send(c->wake[1].fd, "", 1, MSG_NOSIGNAL); /* a full one wakes as well */
+	errno = keep;
+}
+
+void courier_awake(struct courier *c)
+{
+	char bytes[64];
+
+	while (held_still(&c->wake[0]) && recv(c->wake[0].fd, bytes, sizeof bytes, 0) > 0)
+		;
+}
