@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ROOM_FIRST = 512 };
+
 struct span span_of(const char *text)
 {
 	return (struct span){text, text ? strlen(text) : 0};
@@ -69,8 +71,7 @@ struct span span_trim(struct span a)
 	return a;
 }
 
-/* Room for n more bytes and a NUL. */
-static bool reserve(struct buf *b, size_t n)
+static bool make_room(struct buf *b, size_t n)
 {
 	size_t need, room;
 	char *data;
@@ -80,9 +81,7 @@ static bool reserve(struct buf *b, size_t n)
 		return false;
 	}
 	need = b->n + n + 1;
-	if (need <= b->room)
-		return true;
-	room = b->room ? b->room * 2 : 256;
+	room = b->room ? b->room * 2 : ROOM_FIRST;
 	if (room < need)
 		room = need;
 	data = realloc(b->data, room);
@@ -93,6 +92,14 @@ static bool reserve(struct buf *b, size_t n)
 	b->data = data;
 	b->room = room;
 	return true;
+}
+
+/* Room for n more bytes and a NUL. */
+static bool reserve(struct buf *b, size_t n)
+{
+	if (!b->failed && b->room > b->n && n < b->room - b->n)
+		return true;
+	return make_room(b, n);
 }
 
 void buf_add(struct buf *b, const void *data, size_t n)
@@ -117,7 +124,10 @@ void buf_add_text(struct buf *b, const char *text)
 
 void buf_add_char(struct buf *b, char c)
 {
-	buf_add(b, &c, 1);
+	if (!reserve(b, 1))
+		return;
+	b->data[b->n++] = c;
+	b->data[b->n] = '\0';
 }
 
 void buf_add_number(struct buf *b, int64_t value)
