@@ -37,7 +37,7 @@ static uint64_t parse_boot_id(const char *text)
 
 /* Read once: it cannot change under a running process (a checkpoint restored elsewhere keeps the
  * old one, and is then treated as the other boot that it is). 0 where /proc is not mounted. */
-static uint64_t boot_id(void)
+uint64_t clock_boot_id(void)
 {
 	static _Atomic uint64_t known;
 	uint64_t value = atomic_load_explicit(&known, memory_order_relaxed);
@@ -69,7 +69,8 @@ int64_t clock_boot_us(void)
 
 struct stamp clock_now(void)
 {
-	return (struct stamp){read_clock(CLOCK_REALTIME), read_clock(CLOCK_BOOTTIME), boot_id()};
+	return (struct stamp){read_clock(CLOCK_REALTIME), read_clock(CLOCK_BOOTTIME),
+	                      clock_boot_id()};
 }
 
 static bool same_boot(struct stamp a, struct stamp b)

@@ -16,6 +16,7 @@ struct stamp {
 
 struct stamp clock_now(void);
 int64_t clock_boot_us(void);
+uint64_t clock_boot_id(void);
 
 /* Age of `then` at `now`, microseconds: the smaller of both clocks within one boot (when
  * something is about to expire), the larger (when a provider's memory is judged). Across boots

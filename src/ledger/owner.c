@@ -224,12 +224,12 @@ static bool slot_claim(struct ledger *l, unsigned slot, struct stamp now, unsign
 	                                               memory_order_release, memory_order_relaxed);
 }
 
-static bool self_valid(struct ledger *l, uint64_t self)
+static bool self_valid(struct ledger *l, uint64_t self, unsigned pid)
 {
 	unsigned slot = (unsigned)(self >> 12 & 0x3ff), nonce = (unsigned)(self & 0xfff);
 	struct claim c;
 
-	if (!slot || self >> 22 != (uint64_t)(uint32_t)getpid())
+	if (!slot || self >> 22 != pid)
 		return false;
 	c = claim_read(atomic_load_explicit(&slot_at(l, slot)->claim, memory_order_relaxed));
 	return c.nonce == nonce && c.state == CLAIM_LIVE;
@@ -243,7 +243,7 @@ struct owner owner_self(struct ledger *l)
 	struct stamp now;
 	int saved = errno;
 
-	if (self_valid(l, self))
+	if (self_valid(l, self, pid))
 		return (struct owner){(unsigned)(self >> 12 & 0x3ff), (unsigned)(self & 0xfff)};
 	now = clock_now();
 	for (unsigned i = 0; i < LAYOUT_OWNERS; i++) {

@@ -272,7 +272,7 @@ int change_publish(struct ledger *l, struct change *c, uint64_t *installed)
 	w.generation = c->bank.generation & 0xfff;
 	c->bank.state = (uint32_t)w.state;
 	c->bank.sequence = w.sequence & 0x3ffff;
-	c->bank.boot = clock_now().boot;
+	c->bank.boot = clock_boot_id();
 	c->bank.flags &= ~(uint32_t)BANK_DAMAGED;
 	c->bank.sum = bank_sum(c->rec, &c->bank);
 	word = word_make(w);
