@@ -4,16 +4,16 @@
  * the beginning of the next part. Text helpers of the room are here too. */
 #include "identity/parts.h"
 
+#include <endian.h>
 #include <string.h>
 
 enum { LENGTH = 8 };
 
 static void put_length(char *to, size_t n)
 {
-	uint64_t v = n;
+	uint64_t v = htobe64(n);
 
-	for (int i = LENGTH - 1; i >= 0; i--, v >>= 8)
-		to[i] = (char)(v & 0xff);
+	memcpy(to, &v, LENGTH);
 }
 
 size_t part_open(struct buf *out, char tag)
@@ -62,7 +62,8 @@ bool span_has_nocase(struct span text, const char *word)
 	size_t n = strlen(word);
 
 	for (; text.n >= n; text.p++, text.n--) {
-		if (span_is_nocase((struct span){text.p, n}, word))
+		if (lower(*text.p) == lower(*word) &&
+		    span_is_nocase((struct span){text.p, n}, word))
 			return true;
 	}
 	return false;

@@ -7,7 +7,7 @@
  * (SHA extensions and SSSE3); without them the portable assembly runs, with the same results.
  *
  * No promise of constant time beyond libcrypto's. */
-#include "identity/identity.h"
+#include "identity/parts.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -71,7 +71,7 @@ void hash_sha256(const void *data, size_t n, uint8_t out[HASH_SIZE])
 	sendonce_sha256_final(out, &c);
 }
 
-static void keyed(SHA256_CTX *c, const uint8_t key[BLOCK], uint8_t pad)
+static void start_pad(SHA256_CTX *c, const uint8_t key[BLOCK], uint8_t pad)
 {
 	uint8_t block[BLOCK];
 
@@ -82,22 +82,42 @@ static void keyed(SHA256_CTX *c, const uint8_t key[BLOCK], uint8_t pad)
 	sendonce_sha256_cleanse(block, sizeof block);
 }
 
-void hash_hmac(struct span key, const void *data, size_t n, uint8_t out[HASH_SIZE])
+void hash_key_make(struct hash_key *made, struct span key)
 {
 	uint8_t block[BLOCK] = {0};
-	SHA256_CTX c;
 
 	find_cpu();
 	if (key.n > BLOCK)
 		hash_sha256(key.p, key.n, block);
 	else if (key.n)
 		memcpy(block, key.p, key.n);
-	keyed(&c, block, 0x36);
+	start_pad(&made->inner, block, 0x36);
+	start_pad(&made->outer, block, 0x5c);
+	sendonce_sha256_cleanse(block, sizeof block);
+}
+
+void hash_key_wipe(struct hash_key *key)
+{
+	sendonce_sha256_cleanse(key, sizeof *key);
+}
+
+void hash_keyed(const struct hash_key *key, const void *data, size_t n, uint8_t out[HASH_SIZE])
+{
+	SHA256_CTX c = key->inner;
+
 	sendonce_sha256_update(&c, data, n);
 	sendonce_sha256_final(out, &c);
-	keyed(&c, block, 0x5c);
+	c = key->outer;
 	sendonce_sha256_update(&c, out, HASH_SIZE);
 	sendonce_sha256_final(out, &c);
-	sendonce_sha256_cleanse(block, sizeof block);
 	sendonce_sha256_cleanse(&c, sizeof c);
+}
+
+void hash_hmac(struct span key, const void *data, size_t n, uint8_t out[HASH_SIZE])
+{
+	struct hash_key made;
+
+	hash_key_make(&made, key);
+	hash_keyed(&made, data, n, out);
+	hash_key_wipe(&made);
 }

@@ -7,10 +7,14 @@
 
 #include <string.h>
 
-struct digests {
+/* What one call works with. */
+struct making {
+	const struct identity_in *in;
+	struct identity *out;
+	struct hash_key key;
+	struct buf parts;
 	uint8_t account[HASH_SIZE];
 	uint8_t content[HASH_SIZE]; /* the identity parts */
-	uint8_t target[HASH_SIZE];  /* the rule's target */
 	uint8_t place[HASH_SIZE];   /* authority and path, whatever the rule's settings are */
 };
 
@@ -56,102 +60,101 @@ static void restart(struct buf *b)
 		buf_reset(b);
 }
 
-static int digest_account(const struct identity_in *in, struct digests *d, struct identity *out)
+static int digest_account(struct making *m)
 {
 	struct buf parts = {0};
-	int rc = account_parts(in, &parts, &out->account_opaque);
+	int rc = account_parts(m->in, &parts, &m->out->account_opaque);
 
-	hash_hmac(in->secret, parts.data, parts.n, d->account);
+	hash_keyed(&m->key, parts.data, parts.n, m->account);
 	if (parts.data)
 		explicit_bzero(parts.data, parts.room);
 	buf_free(&parts);
 	return rc;
 }
 
-static int digest_content(const struct identity_in *in, struct digests *d, struct identity *out)
+static int digest_content(struct making *m)
 {
-	struct buf parts = {0};
-	int rc = content_parts(in, &parts);
-
-	if (rc == IDENTITY_OK) {
-		hash_sha256(parts.data, parts.n, d->content);
-		restart(&parts);
-		part_add(&parts, 'L', span_of("fingerprint"));
-		part_add(&parts, 'I', digest(d->content));
-		rc = content_must_match(in, &parts);
-		hash_hmac(in->secret, parts.data, parts.n, out->fingerprint);
-	}
-	buf_free(&parts);
-	return rc;
-}
-
-static int digest_targets(const struct identity_in *in, struct digests *d)
-{
-	struct buf parts = {0};
+	struct buf *parts = &m->parts;
 	int rc;
 
-	content_target(in, true, &parts);
-	hash_sha256(parts.data, parts.n, d->target);
-	restart(&parts);
-	content_target(in, false, &parts);
-	part_add(&parts, 'P', in->path);
-	hash_sha256(parts.data, parts.n, d->place);
-	rc = parts.failed ? IDENTITY_NOMEM : IDENTITY_OK;
-	buf_free(&parts);
+	restart(parts);
+	rc = content_parts(m->in, parts);
+	if (rc != IDENTITY_OK)
+		return rc;
+	hash_sha256(parts->data, parts->n, m->content);
+	restart(parts);
+	part_add(parts, 'L', span_of("fingerprint"));
+	part_add(parts, 'I', digest(m->content));
+	rc = content_must_match(m->in, parts);
+	hash_keyed(&m->key, parts->data, parts->n, m->out->fingerprint);
 	return rc;
 }
 
-static void begin(struct buf *b, const char *label, const struct identity_in *in)
+static void digest_place(struct making *m)
 {
-	restart(b);
-	part_add(b, 'L', span_of(label));
-	part_add(b, 'S', in->scope);
+	restart(&m->parts);
+	content_target(m->in, false, &m->parts);
+	part_add(&m->parts, 'P', m->in->path);
+	hash_sha256(m->parts.data, m->parts.n, m->place);
 }
 
-static void finish(const struct buf *b, const struct identity_in *in, uint8_t out[HASH_SIZE])
+static void begin(struct making *m, const char *label)
 {
-	if (!b->failed)
-		hash_hmac(in->secret, b->data, b->n, out);
+	restart(&m->parts);
+	part_add(&m->parts, 'L', span_of(label));
+	part_add(&m->parts, 'S', m->in->scope);
 }
 
-static void add_content(struct buf *b, const struct identity_in *in, const struct digests *d)
+static void finish(struct making *m, uint8_t out[HASH_SIZE])
 {
-	part_add(b, 'O', span_of(in->rule->key_id));
-	part_add(b, 's', in->step);
-	part_add(b, 'I', digest(d->content));
+	if (!m->parts.failed)
+		hash_keyed(&m->key, m->parts.data, m->parts.n, out);
+}
+
+static void add_content(struct making *m)
+{
+	part_add(&m->parts, 'O', span_of(m->in->rule->key_id));
+	part_add(&m->parts, 's', m->in->step);
+	part_add(&m->parts, 'I', digest(m->content));
 }
 
 /* Providers keep keys by account, and so does `own_key`: a program's key `order-42` of two accounts
  * is two keys. Only an opaque account stays out, since the same caller may come back with another
- * token. `place` must be found again under changed settings; hence the real target. */
-static int make_hashes(const struct identity_in *in, const struct digests *d, struct identity *out)
+ * token. */
+static void make_own_key(struct making *m)
 {
-	struct buf b = {0};
-	int rc;
+	uint8_t target[HASH_SIZE];
 
-	begin(&b, "content", in);
-	part_add(&b, 'A', digest(d->account));
-	add_content(&b, in, d);
-	finish(&b, in, out->content);
-	begin(&b, "any-account", in);
-	add_content(&b, in, d);
-	finish(&b, in, out->any_account);
-	begin(&b, "place", in);
-	part_add(&b, 'A', digest(d->account));
-	part_add(&b, 'T', digest(d->place));
-	finish(&b, in, out->place);
-	if (out->has_own_key) {
-		begin(&b, "own-key", in);
-		if (!out->account_opaque)
-			part_add(&b, 'A', digest(d->account));
-		part_add(&b, 'O', span_of(in->rule->key_id));
-		part_add(&b, 'T', digest(d->target));
-		part_add(&b, 'K', span_of(out->own_key_text));
-		finish(&b, in, out->own_key);
-	}
-	rc = b.failed ? IDENTITY_NOMEM : IDENTITY_OK;
-	buf_free(&b);
-	return rc;
+	restart(&m->parts);
+	content_target(m->in, true, &m->parts);
+	hash_sha256(m->parts.data, m->parts.n, target);
+	begin(m, "own-key");
+	if (!m->out->account_opaque)
+		part_add(&m->parts, 'A', digest(m->account));
+	part_add(&m->parts, 'O', span_of(m->in->rule->key_id));
+	part_add(&m->parts, 'T', digest(target));
+	part_add(&m->parts, 'K', span_of(m->out->own_key_text));
+	finish(m, m->out->own_key);
+}
+
+/* `place` must be found again under changed settings; hence the real target. */
+static int make_hashes(struct making *m)
+{
+	digest_place(m);
+	begin(m, "content");
+	part_add(&m->parts, 'A', digest(m->account));
+	add_content(m);
+	finish(m, m->out->content);
+	begin(m, "any-account");
+	add_content(m);
+	finish(m, m->out->any_account);
+	begin(m, "place");
+	part_add(&m->parts, 'A', digest(m->account));
+	part_add(&m->parts, 'T', digest(m->place));
+	finish(m, m->out->place);
+	if (m->out->has_own_key)
+		make_own_key(m);
+	return m->parts.failed ? IDENTITY_NOMEM : IDENTITY_OK;
 }
 
 static void add_list(struct buf *b, char tag, const struct text_list *list)
@@ -163,9 +166,7 @@ static void add_list(struct buf *b, char tag, const struct text_list *list)
 	part_close(b, open);
 }
 
-/* Everything in the rule that shapes the hashes: two requests of different settings can't be
- * compared. The operation's name is not in it (it may be renamed under a fixed key.id). */
-static int hash_settings(const struct rule *rule, struct identity *out)
+int identity_settings(const struct rule *rule, uint64_t *settings)
 {
 	struct buf b = {0};
 	uint8_t hash[HASH_SIZE];
@@ -181,46 +182,52 @@ static int hash_settings(const struct rule *rule, struct identity *out)
 	add_list(&b, 'm', &rule->must_match);
 	add_list(&b, 'a', &rule->account_from);
 	hash_sha256(b.data, b.n, hash);
-	memcpy(&out->settings, hash, sizeof out->settings);
+	memcpy(settings, hash, sizeof *settings);
 	rc = b.failed ? IDENTITY_NOMEM : IDENTITY_OK;
 	buf_free(&b);
 	return rc;
 }
 
-/* Of a multipart body the parts count, so that a new boundary is not another body. */
-static int hash_wire_body(const struct identity_in *in, struct identity *out)
+static int find_settings(struct making *m)
 {
-	struct span boundary = content_type_boundary(in->content_type);
-	struct buf parts = {0};
-	int rc;
+	m->out->settings = m->in->rule->settings;
+	return m->out->settings ? IDENTITY_OK : identity_settings(m->in->rule, &m->out->settings);
+}
 
-	if (boundary.p && multipart_canonical(in->body, boundary, &parts) == 0)
-		hash_sha256(parts.data, parts.n, out->wire_body);
+/* Of a multipart body the parts count, so that a new boundary is not another body. */
+static int hash_wire_body(struct making *m)
+{
+	const struct identity_in *in = m->in;
+	struct span boundary = content_type_boundary(in->content_type);
+
+	restart(&m->parts);
+	if (boundary.p && multipart_canonical(in->body, boundary, &m->parts) == 0)
+		hash_sha256(m->parts.data, m->parts.n, m->out->wire_body);
 	else
-		hash_sha256(in->body.p, in->body.n, out->wire_body);
-	rc = parts.failed ? IDENTITY_NOMEM : IDENTITY_OK;
-	buf_free(&parts);
-	return rc;
+		hash_sha256(in->body.p, in->body.n, m->out->wire_body);
+	return m->parts.failed ? IDENTITY_NOMEM : IDENTITY_OK;
 }
 
 int identity_make(const struct identity_in *in, struct identity *out)
 {
-	struct digests d;
+	struct making m = {.in = in, .out = out};
 	int rc;
 
 	memset(out, 0, sizeof *out);
 	rc = find_own_key(in, out);
+	if (rc != IDENTITY_OK)
+		return rc;
+	hash_key_make(&m.key, in->secret);
+	rc = digest_account(&m);
 	if (rc == IDENTITY_OK)
-		rc = digest_account(in, &d, out);
+		rc = digest_content(&m);
 	if (rc == IDENTITY_OK)
-		rc = digest_content(in, &d, out);
+		rc = make_hashes(&m);
 	if (rc == IDENTITY_OK)
-		rc = digest_targets(in, &d);
+		rc = find_settings(&m);
 	if (rc == IDENTITY_OK)
-		rc = make_hashes(in, &d, out);
-	if (rc == IDENTITY_OK)
-		rc = hash_settings(in->rule, out);
-	if (rc == IDENTITY_OK)
-		rc = hash_wire_body(in, out);
+		rc = hash_wire_body(&m);
+	hash_key_wipe(&m.key);
+	buf_free(&m.parts);
 	return rc;
 }

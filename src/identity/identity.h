@@ -64,6 +64,10 @@ enum {
 	IDENTITY_BAD_KEY = -2 /* own key too long or not printable */
 };
 
+/* Everything in the rule that shapes the hashes: two requests of different settings can't be
+ * compared. The operation's name is not in it (it may be renamed under a fixed key.id). */
+int identity_settings(const struct rule *rule, uint64_t *settings);
+
 int identity_make(const struct identity_in *in, struct identity *out);
 
 /* The derived Idempotency-Key of a generation (1, 2, ...): HMAC over scope, content identity and

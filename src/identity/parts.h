@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <openssl/sha.h>
+
 #include "base/bytes.h"
 #include "identity/identity.h"
 
@@ -20,6 +22,14 @@ void part_add_lower(struct buf *out, char tag, struct span value); /* ASCII case
 bool span_has_nocase(struct span text, const char *word);
 /* What stands before the first `c`; `rest` is what follows it (p null when there is no `c`). */
 struct span span_cut(struct span text, char c, struct span *rest);
+
+/* --- hash.c: a key of HMAC-SHA-256, its two blocks already hashed; for several hashes under it. */
+struct hash_key {
+	SHA256_CTX inner, outer;
+};
+void hash_key_make(struct hash_key *made, struct span key);
+void hash_key_wipe(struct hash_key *key);
+void hash_keyed(const struct hash_key *key, const void *data, size_t n, uint8_t out[HASH_SIZE]);
 
 /* --- select.c: "/json/pointer", "query:x", "header:x", and else the name in a form. */
 enum selector_kind { SELECT_JSON, SELECT_FORM, SELECT_QUERY, SELECT_HEADER };

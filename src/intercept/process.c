@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "identity/identity.h"
 #include "intercept/notice.h"
 #include "policy/paths.h"
 
@@ -90,6 +91,15 @@ static void choose_mode(struct process *p)
 	       mode < 0 ? "not a mode; use off or enforce" : "not supported in this version");
 }
 
+/* Without memory they are computed at each request. */
+static void load_settings(struct policy *policy)
+{
+	for (size_t i = 0; i < policy->rule_count; i++) {
+		if (identity_settings(&policy->rules[i], &policy->rules[i].settings) != IDENTITY_OK)
+			policy->rules[i].settings = 0;
+	}
+}
+
 static void load_policy(struct process *p)
 {
 	struct policy_error error;
@@ -104,6 +114,7 @@ static void load_policy(struct process *p)
 	rc = policy_load(path, process_env, NULL, &p->policy, &error);
 	if (rc == POLICY_OK) {
 		p->state = PROCESS_ON;
+		load_settings(p->policy);
 		return;
 	}
 	if (rc == POLICY_MISSING && !named)

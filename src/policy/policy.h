@@ -82,6 +82,10 @@ struct rule {
 	enum rule_oversize oversize;
 	enum rule_store store;
 	enum rule_refuse refuse_as;
+
+	/* identity_settings of this rule; 0: not computed. For whoever loads a policy once and then
+	 * asks for many identities. */
+	uint64_t settings;
 };
 
 int64_t rule_exit_wait(const struct rule *rule);

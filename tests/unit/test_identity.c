@@ -753,16 +753,41 @@ static void fast_enough(void **state)
 	assert_true(us < 1000);
 }
 
+static void settings_of_a_loaded_rule_are_taken(void **state)
+{
+	struct sample s;
+	struct identity made, taken;
+	uint64_t settings;
+
+	(void)state;
+	sample_init(&s);
+	made = sample_make(&s);
+	assert_int_equal(identity_settings(&s.rule, &settings), IDENTITY_OK);
+	assert_int_equal(made.settings, settings);
+	s.rule.settings = settings + 1;
+	taken = sample_make(&s);
+	assert_int_equal(taken.settings, settings + 1);
+	assert_memory_equal(taken.content, made.content, HASH_SIZE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(every_change),     cmocka_unit_test(no_two_alike),
-	        cmocka_unit_test(named_target),     cmocka_unit_test(bodies),
-	        cmocka_unit_test(kinds_never_meet), cmocka_unit_test(wire_body_of_multipart),
-	        cmocka_unit_test(chosen_fields),    cmocka_unit_test(headers_by_name),
-	        cmocka_unit_test(must_match),       cmocka_unit_test(own_keys),
-	        cmocka_unit_test(own_key_hash),     cmocka_unit_test(key_formats),
-	        cmocka_unit_test(key_of_what),      cmocka_unit_test(no_shifting),
+	        cmocka_unit_test(settings_of_a_loaded_rule_are_taken),
+	        cmocka_unit_test(every_change),
+	        cmocka_unit_test(no_two_alike),
+	        cmocka_unit_test(named_target),
+	        cmocka_unit_test(bodies),
+	        cmocka_unit_test(kinds_never_meet),
+	        cmocka_unit_test(wire_body_of_multipart),
+	        cmocka_unit_test(chosen_fields),
+	        cmocka_unit_test(headers_by_name),
+	        cmocka_unit_test(must_match),
+	        cmocka_unit_test(own_keys),
+	        cmocka_unit_test(own_key_hash),
+	        cmocka_unit_test(key_formats),
+	        cmocka_unit_test(key_of_what),
+	        cmocka_unit_test(no_shifting),
 	        cmocka_unit_test(fast_enough),
 	};
 
