@@ -9,8 +9,6 @@
  * All of it runs on the thread that drives, inside curl_multi_perform. */
 #include "courier/inside.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

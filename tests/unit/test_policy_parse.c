@@ -393,7 +393,7 @@ static void read_text_file(const char *path, char *out, size_t room)
 /* "# expect: LINE:COL text", and the error is "FILE:LINE:COL: ...text..." */
 static void check_bad_file(const char *folder, const char *name)
 {
-	char path[PATH_MAX], text[8192], place[PATH_MAX + 32];
+	char path[PATH_MAX + 256], text[8192], place[sizeof(path) + 32];
 	struct policy_error error;
 	struct policy *policy = NULL;
 	int line = 0, column = 0, used = 0, rc;
