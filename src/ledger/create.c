@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/filesize.h"
 #include "ledger/internal.h"
 
 enum { HIGH_FD = 10, RECORD_SHARE = 2560 };
@@ -188,6 +189,7 @@ static int fail_create(const char *path, struct ledger_error *error)
 
 int create_file(const struct ledger_options *o, struct ledger_error *error)
 {
+	struct filesize_guard guard;
 	char temporary[PATH_MAX];
 	uint64_t nonce;
 	int fd, rc = LEDGER_OK;
@@ -207,10 +209,12 @@ int create_file(const struct ledger_options *o, struct ledger_error *error)
 	        open(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 	if (fd < 0)
 		return fail_create(o->path, error);
+	filesize_enter(&guard);
 	if (fill_file(fd, (uint64_t)o->size / LAYOUT_PAGE * LAYOUT_PAGE) != 0)
 		rc = fail_create(o->path, error);
 	else if (link(temporary, o->path) != 0 && errno != EEXIST)
 		rc = fail_create(o->path, error);
+	filesize_leave(&guard);
 	/* Before anybody looks: a ledger has one name. */
 	unlink(temporary);
 	close(fd);

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/filesize.h"
+
 enum { HIGH_FD = 10, KEY_SHOWN = 8, FINGERPRINT_SHOWN = 8 };
 
 struct event event_make(const char *name)
@@ -225,6 +227,7 @@ static int open_log(const char *path)
 
 int event_write(const char *path, const struct event *event)
 {
+	struct filesize_guard guard;
 	struct buf line = {0};
 	ssize_t n = -1;
 	int fd = -1, saved = errno;
@@ -233,9 +236,11 @@ int event_write(const char *path, const struct event *event)
 	if (!line.failed)
 		fd = open_log(path);
 	if (fd >= 0) {
+		filesize_enter(&guard);
 		do
 			n = write(fd, line.data, line.n);
 		while (n < 0 && errno == EINTR);
+		filesize_leave(&guard);
 		close(fd);
 	}
 	n = n >= 0 && (size_t)n == line.n ? 0 : -1;

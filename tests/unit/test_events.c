@@ -7,9 +7,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -178,6 +180,54 @@ static void symbolic_link_is_not_followed(void **state)
 	unlink(link);
 }
 
+static bool xfsz_in(int (*get)(sigset_t *))
+{
+	sigset_t set;
+
+	return get(&set) == 0 && sigismember(&set, SIGXFSZ) == 1;
+}
+
+static int thread_mask(sigset_t *set)
+{
+	return pthread_sigmask(SIG_BLOCK, NULL, set);
+}
+
+/* In a child: a log that may not grow. Its exit code says what went wrong, 0 nothing. */
+static int write_over_the_limit(bool has_one_pending)
+{
+	struct rlimit none = {0, RLIM_INFINITY};
+	struct event e = event_make("write");
+	sigset_t set;
+
+	signal(SIGXFSZ, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGXFSZ);
+	if (has_one_pending && (pthread_sigmask(SIG_BLOCK, &set, NULL) || raise(SIGXFSZ)))
+		return 1;
+	if (setrlimit(RLIMIT_FSIZE, &none) != 0)
+		return 2;
+	errno = 4242;
+	if (event_write(path, &e) != -1 || errno != 4242)
+		return 3;
+	if (xfsz_in(thread_mask) != has_one_pending || xfsz_in(sigpending) != has_one_pending)
+		return 4;
+	return 0;
+}
+
+static void limit_of_file_sizes_ends_no_program(void **state)
+{
+	(void)state;
+	for (int pending = 0; pending < 2; pending++) {
+		int status;
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(write_over_the_limit(pending));
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +238,7 @@ int main(void)
 	        cmocka_unit_test(file_is_private_and_errno_kept),
 	        cmocka_unit_test(closed_standard_streams_stay_closed),
 	        cmocka_unit_test(symbolic_link_is_not_followed),
+	        cmocka_unit_test(limit_of_file_sizes_ends_no_program),
 	};
 	int failed;
 

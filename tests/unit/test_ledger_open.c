@@ -36,6 +36,9 @@ static int fake_msync(void *at, size_t n, int flags)
 #undef fstatfs
 #undef msync
 
+#include <dirent.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 static char folder[] = "/tmp/sendonce-open-XXXXXX";
@@ -470,6 +473,37 @@ static void gate_stays_shut_when_the_disk_fails(void **state)
 	ledger_close(l);
 }
 
+static int names_in_folder(void)
+{
+	DIR *d = opendir(folder);
+	int n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n - 2;
+}
+
+static void limit_of_file_sizes_is_an_error(void **state)
+{
+	struct rlimit little = {4096, RLIM_INFINITY};
+	int status;
+
+	(void)state;
+	unlink(path);
+	pid_t pid = fork();
+	if (pid == 0) {
+		signal(SIGXFSZ, SIG_DFL);
+		setrlimit(RLIMIT_FSIZE, &little);
+		_exit(try_open(path, true) != LEDGER_CANNOT ||
+		      !strstr(error.text, "File too large"));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(names_in_folder(), 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup(name, set_up)
 
 int main(void)
@@ -497,6 +531,7 @@ int main(void)
 	        CASE(no_descriptor_is_kept),
 	        CASE(full_disk_is_an_error),
 	        CASE(gate_stays_shut_when_the_disk_fails),
+	        CASE(limit_of_file_sizes_is_an_error),
 	};
 	int failed;
 
