@@ -15,6 +15,7 @@
 #include "preload/ownpath.h"
 #include "preload/rawsys.h"
 
+#include <asm/signal.h>
 #include <linux/fcntl.h>
 
 #define CORE_FILE  "libsendonce-core.so"
@@ -35,6 +36,21 @@ static const struct preload_api *offer(void)
 		offered.env[i] = environ_get((enum corelink_env)i);
 	offered.flavour_of_caller = flavours_of_caller;
 	return &offered;
+}
+
+/* Where RLIMIT_FSIZE lets the file grow no more, SIGXFSZ would end a program that never wrote to
+ * it: blocked meanwhile, and taken back unless the program had one waiting already. */
+static void append(long fd, const char *data, long size)
+{
+	unsigned long only = 1UL << (SIGXFSZ - 1), mask = 0, waiting = 0;
+	const long at_once[2] = {0, 0};
+
+	if (raw_syscall(__NR_rt_sigprocmask, SIG_BLOCK, (long)&only, (long)&mask, sizeof(mask)) < 0)
+		return;
+	raw_syscall(__NR_rt_sigpending, (long)&waiting, sizeof(waiting), 0, 0);
+	if (raw_syscall(__NR_write, fd, (long)data, size, 0) < 0 && !(waiting & only))
+		raw_syscall(__NR_rt_sigtimedwait, (long)&only, 0, (long)at_once, sizeof(only));
+	raw_syscall(__NR_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof(mask));
 }
 
 /* Not inlined: its buffer would lie beside load's on one small stack frame. */
@@ -66,7 +82,7 @@ __attribute__((noinline)) static void report(const char *path, const char *reaso
 	long fd = ownpath_open_high(log, flags, 0600);
 	if (fd < 0)
 		return;
-	raw_syscall(__NR_write, fd, (long)buffer, (long)line.length, 0);
+	append(fd, buffer, (long)line.length);
 	ownpath_close(fd);
 }
 

@@ -48,6 +48,12 @@ def test_one_line_a_process(alone, web):
     assert alone.log.read_text().count("\n") == 2
 
 
+def test_log_that_may_not_grow_ends_nothing(alone, web):
+    result = alone.run("sh", "-c", 'ulimit -f 0; exec "$@"', "sh", "curl", "-sS", "-d", "x", web.url)
+    assert (result.returncode, web.methods) == (REFUSED, [])
+    assert alone.log.read_bytes() == b""
+
+
 def test_core_of_another_version(faked, web):
     result = faked.run("curl", "-sS", "-d", "x", web.url, FAKE_CORE_STALE="1")
     assert (result.returncode, web.methods) == (REFUSED, [])
