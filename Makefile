@@ -77,7 +77,7 @@ $(BUILD)/libsendonce.so: $(PRELOAD_OBJ) src/preload/exports.map
 $(BUILD)/libsendonce-core.so: $(CORE_OBJ) $(CRYPTO_OBJ) src/intercept/core.map
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,--version-script=src/intercept/core.map -Wl,-z,now -Wl,-z,noexecstack \
-		-Wl,--exclude-libs,ALL -Wl,-Bsymbolic -Wl,--gc-sections -o $@ $(CORE_OBJ) $(CRYPTO_OBJ) -l:libyaml.a -lpthread
+		$(if $(SAN),,-Wl,-z,defs) -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -Wl,--gc-sections -o $@ $(CORE_OBJ) $(CRYPTO_OBJ) -l:libyaml.a -lpthread
 
 $(BUILD)/sendonce: $(CLI_OBJ) $(BUILD)/core.a $(CRYPTO_OBJ)
 	$(call say,LD,$@)

@@ -195,6 +195,19 @@ static void part(struct send *send, struct attempt *attempt)
 	attempt_orphan(attempt);
 }
 
+/* The ledger kept the gate shut: nothing was sent, nothing was played. */
+static enum step shut_out(struct writing *w, struct send *send)
+{
+	enum send_gate gate = send_gate(send);
+
+	send_silence(send);
+	send_leave(send, CURLE_OK, 0);
+	if (gate == GATE_LOST)
+		return STEP_AGAIN;
+	return refuse(w, REASON_LEDGER_UNAVAILABLE, NULL, false, false,
+	              "the disk did not take the record");
+}
+
 static enum step serve_sending(struct writing *w, struct send *send, struct attempt *attempt)
 {
 	uint64_t record = send->hold.id;
@@ -203,11 +216,8 @@ static enum step serve_sending(struct writing *w, struct send *send, struct atte
 	CURLcode code = CURLE_OK;
 	enum serve_how how = serve_tape(&w->serving, attempt_tape(attempt), attempt, &end, &code);
 
-	if (how == SERVE_ENDED && send_gate_lost(send) && !w->serving.fed) {
-		send_silence(send);
-		send_leave(send, CURLE_OK, 0);
-		return STEP_AGAIN;
-	}
+	if (how == SERVE_ENDED && !w->serving.fed && send_gate(send) != GATE_NOT_SHUT)
+		return shut_out(w, send);
 	if (how == SERVE_ENDED)
 		code = serve_end(&w->serving, &end);
 	else if (code == CURLE_HTTP_RETURNED_ERROR)

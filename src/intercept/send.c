@@ -49,8 +49,10 @@ static void leave(struct send *s)
 
 static int open_gate(struct send *s)
 {
-	if (ledger_gate(s->ledger, &s->hold, clock_now()) != LEDGER_OK) {
-		s->gate_lost = true;
+	int rc = ledger_gate(s->ledger, &s->hold, clock_now());
+
+	if (rc != LEDGER_OK) {
+		s->gate = rc == LEDGER_LOST ? GATE_LOST : GATE_FAILED;
 		return -1;
 	}
 	s->gate_opened = true;
@@ -242,14 +244,14 @@ void send_drop(struct send *s)
 	send_free(s);
 }
 
-bool send_gate_lost(struct send *s)
+enum send_gate send_gate(struct send *s)
 {
-	bool lost;
+	enum send_gate gate;
 
 	pthread_mutex_lock(&s->lock);
-	lost = s->gate_lost;
+	gate = s->gate;
 	pthread_mutex_unlock(&s->lock);
-	return lost;
+	return gate;
 }
 
 void send_silence(struct send *s)

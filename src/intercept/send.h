@@ -14,6 +14,12 @@
 #include "intercept/tally.h"
 #include "verdict/verdict.h"
 
+enum send_gate {
+	GATE_NOT_SHUT,
+	GATE_LOST,  /* somebody else has the record: look again */
+	GATE_FAILED /* the ledger could not write it down: nothing may be sent */
+};
+
 struct send {
 	pthread_mutex_t lock;
 	int parties;
@@ -22,10 +28,10 @@ struct send {
 	const struct rule *rule;
 	size_t max_response;
 	struct hold hold;
-	bool resend;      /* an earlier wire send of this record is in doubt */
-	bool gate_opened; /* by this sending */
-	bool gate_lost;   /* the ledger did not let it open: look again */
-	bool blocked;     /* libcurl wanted to send a second time and was stopped */
+	bool resend;         /* an earlier wire send of this record is in doubt */
+	bool gate_opened;    /* by this sending */
+	enum send_gate gate; /* why it did not open, if it did not */
+	bool blocked;        /* libcurl wanted to send a second time and was stopped */
 	bool ended, silent;
 	enum outcome_kind outcome;
 	enum ledger_counter counter; /* counted when the gate opens */
@@ -46,7 +52,7 @@ void send_leave(struct send *s, CURLcode code, int64_t bytes);
 void send_silence(struct send *s);
 /* The attempt could not even be started: both parties leave. */
 void send_drop(struct send *s);
-bool send_gate_lost(struct send *s);
+enum send_gate send_gate(struct send *s);
 /* It ended as done, kept or not. */
 bool send_is_done(struct send *s);
 
