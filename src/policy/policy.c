@@ -122,8 +122,8 @@ static int read_writes(struct reader *r, const struct field *f, const struct nod
 
 #define AT(member) offsetof(struct policy, member)
 
-/* Less would not hold one answer and its bookkeeping. */
-static const struct number_limits least_ledger = {64 << 10, NULL, 0};
+/* What a ledger takes at least: less would be good here and refused when it is made. */
+static const struct number_limits least_ledger = {256 << 10, NULL, 0};
 
 static const struct field ledger_fields[] = {
         {"ledger.path", read_ledger_path, AT(ledger_path), NULL},
