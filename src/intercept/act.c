@@ -335,12 +335,13 @@ static enum step join_tape(struct writing *w, const struct record_view *view,
 /* Another process sends: wait for its record to change, with the program's own deadlines. */
 static enum step join_ledger(struct writing *w, const struct record_view *view)
 {
-	bool gated = view->state != REC_RESERVED;
+	bool gated = view->state == REC_SENT;
 	int64_t patience;
 	CURLcode code = serve_tick(&w->serving, gated, &patience);
 
 	w->attached = view->id;
 	w->attached_generation = view->generation;
+	w->attached_attempt = view->attempts + (gated ? 0 : 1);
 	if (code != CURLE_OK)
 		return over(w, code);
 	ledger_wait(w->ledger, view->id, view->word,

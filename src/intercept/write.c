@@ -139,6 +139,14 @@ static enum step act(struct writing *w, const struct record_view *view, struct v
 	return refuse(w, verdict.reason, view, verdict.generic_text, false, NULL);
 }
 
+/* The answer this call is attached to, not one of an attempt before it. */
+static bool has_come(const struct writing *w, const struct record_view *view)
+{
+	return w->attached && view->id == w->attached &&
+	       view->generation == w->attached_generation && view->answer_kept &&
+	       view->attempts >= w->attached_attempt;
+}
+
 static enum step look(struct writing *w)
 {
 	struct ledger_ids ids = ids_of(w);
@@ -152,8 +160,7 @@ static enum step look(struct writing *w)
 	else if (rc != LEDGER_OK)
 		return refuse(w, REASON_LEDGER_UNAVAILABLE, NULL, false, false,
 		              "the ledger could not be read: run `sendonce ledger verify`");
-	if (w->attached && view.id == w->attached && view.generation == w->attached_generation &&
-	    view.answer_kept)
+	if (has_come(w, &view))
 		return act_attached(w, &view);
 	asked = asked_of(w, &view);
 	return act(w, &view, verdict_decide(&view, w->rule, &asked, now));

@@ -22,10 +22,11 @@ struct writing {
 	struct identity id;
 	struct serving serving;
 	struct tally tally;
-	/* The record and generation this call waits for in another process: a complete answer that
-	 * is not final is for those who were attached when it came, and for nobody else. */
+	/* The record, generation and attempt this call waits for in another process: a complete
+	 * answer that is not final is for those who were attached when it came, and for nobody
+	 * else. */
 	uint64_t attached;
-	uint32_t attached_generation;
+	uint32_t attached_generation, attached_attempt;
 	bool unplayed; /* the real libcurl performed after all */
 	CURLcode code; /* what the call returns, once a step says STEP_DONE */
 };

@@ -155,7 +155,7 @@ static bool is_driven(const struct view *v)
 
 static bool in_doubt(const struct view *v)
 {
-	return v->standing == IS_UNKNOWN || (v->standing == IS_SENT && !is_driven(v));
+	return (v->standing == IS_UNKNOWN || v->standing == IS_SENT) && !is_driven(v);
 }
 
 static bool delivered_to_known_run(const struct view *v)
@@ -212,9 +212,12 @@ static bool not_this_write(const struct view *v)
 	return v->standing == IS_NONE || !is_ours(v);
 }
 
+/* A doubt with an owner who drives is being sent again, and its gate has not opened yet. */
 static bool under_way(const struct view *v)
 {
-	return (v->standing == IS_RESERVED || v->standing == IS_SENT) && is_driven(v);
+	return (v->standing == IS_RESERVED || v->standing == IS_SENT ||
+	        v->standing == IS_UNKNOWN) &&
+	       is_driven(v);
 }
 
 static bool left_reserved(const struct view *v)

@@ -62,9 +62,8 @@ static const struct {
          NO_BECAUSE(SETTINGS_CHANGED)},
         /* a neighbour's record that does not hinder is none */
         {IS([HIT] = B(H_NONE) | B(H_ACCOUNT) | B(H_SETTINGS)), GIVES(EXECUTE, .own_record = true)},
-        /* reserved, sent | lease fresh and owner not known dead */
-        {IS([STATE] = B(S_RESERVED) | B(S_SENT), [LEASE] = B(FRESH),
-            [OWNER] = B(O_ALIVE) | B(O_UNKNOWABLE)),
+        /* reserved, sent, unknown that is being sent again | lease fresh, owner not known dead */
+        {IS([STATE] = IN_FLIGHT, [LEASE] = B(FRESH), [OWNER] = B(O_ALIVE) | B(O_UNKNOWABLE)),
          GIVES(JOIN)},
         /* reserved | otherwise */
         {IS([STATE] = B(S_RESERVED)), GIVES(TAKE)},

@@ -1,0 +1,78 @@
+"""Corners where a write could be sent twice, hang, or be forgotten, each by real programs."""
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from harness import PROVIDER, SLOW, client
+from server import FullQueue, Listener
+
+
+class Scripted(Listener):
+    """Answers each request with what `say(number, method, path)` returns: bytes, or None to go on reading."""
+
+    def __init__(self, say):
+        super().__init__()
+        self.say, self.seen = say, []
+
+    @property
+    def base(self):
+        return "http://127.0.0.1:%d" % self.port
+
+    def posts(self):
+        with self.lock:
+            return [x for x in self.seen if x[0] == "POST"]
+
+    def serve(self, sock, number):
+        data = b""
+        while True:
+            while b"\r\n\r\n" not in data:
+                data += self.more(sock)
+            head, data = data.split(b"\r\n\r\n", 1)
+            length = re.search(rb"(?i)content-length: (\d+)", head)
+            while length and len(data) < int(length.group(1)):
+                data += self.more(sock)
+            data = data[int(length.group(1)):] if length else data
+            method, path, _ = head.decode().split(" ", 2)
+            with self.lock:
+                self.seen.append((method, path, head.decode()))
+                count = len(self.seen)
+            answer = self.say(count, method, path)
+            if answer is not None:
+                sock.sendall(answer)
+
+    @staticmethod
+    def more(sock):
+        data = sock.recv(65536)
+        if not data:
+            raise OSError
+        return data
+
+
+def said(status, body=b"{}", extra=""):
+    return ("HTTP/1.1 %d X\r\nContent-Length: %d\r\n%s\r\n" % (status, len(body), extra)).encode() + body
+
+
+# --- a doubt that is being sent again
+def test_who_asks_while_a_doubt_is_being_sent_again_waits_in_his_own_time(world, server):
+    world.policy(provider=PROVIDER)
+    url, queue = server.base + "/orders?keys=honour&late=2&times=1", FullQueue()
+    try:
+        first = world.curl("-m", "0.4", "-d", "n=1", url)
+        assert first.rc == 28 and world.states() == ["unknown"]
+        time.sleep(2)  # the order is made, and nobody was told
+        again = world.curl_start("-m", "5", "--connect-to", "::127.0.0.1:%d" % queue.port, "-d", "n=1", url)
+        time.sleep(0.5)
+        before = os.times()
+        short = world.curl("-m", "1", "-d", "n=1", url)
+        after = os.times()
+        long = world.curl("-m", "30", "-d", "n=1", url)
+        assert world.curl_finish(again).rc == 28
+    finally:
+        queue.close()
+    assert short.rc == 28 and short.seconds < 2 * SLOW
+    assert after.children_user + after.children_system - before.children_user - before.children_system < 0.5 * SLOW
+    assert (long.rc, long.status, long.order) == (0, 201, "ord-1")
+    assert server.executions == 1 and len(set(server.keys())) == 1
