@@ -92,6 +92,7 @@ static int gate_undo(struct ledger *l, struct hold *hold, const struct layout_ba
 		return LEDGER_CANNOT;
 	c.word.state = state;
 	c.bank.first_sent = before->first_sent;
+	c.bank.ended = before->ended;
 	c.bank.flags = before->flags;
 	c.bank.attempts = before->attempts;
 	c.bank.wire_sends = before->wire_sends;
@@ -114,6 +115,8 @@ int ledger_gate(struct ledger *l, struct hold *hold, struct stamp now)
 		c.word.state = REC_SENT;
 		if (c.bank.first_sent.wall_us == 0)
 			c.bank.first_sent = now;
+		c.bank.ended =
+		        now; /* a doubt about this send, should it come to one, begins here */
 		c.bank.flags |= BANK_EVER_SENT;
 		c.bank.flags &= ~(uint32_t)BANK_CURLCODE;
 		c.bank.attempts++;

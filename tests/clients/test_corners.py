@@ -76,3 +76,21 @@ def test_who_asks_while_a_doubt_is_being_sent_again_waits_in_his_own_time(world,
     assert after.children_user + after.children_system - before.children_user - before.children_system < 0.5 * SLOW
     assert (long.rc, long.status, long.order) == (0, 201, "ord-1")
     assert server.executions == 1 and len(set(server.keys())) == 1
+
+# --- how long a doubt lasts
+def test_a_doubt_is_as_old_as_its_last_send(world):
+    world.policy(unknown_ttl="2s")
+    with Scripted(lambda count, method, path: said(429) if count == 1 else None) as server:
+        url = server.base + "/orders"
+        assert world.curl("-d", "n=1", url).status == 429 and world.states() == ["freed"]
+        time.sleep(2.2)
+        killed = world.curl_start("-d", "n=1", url)
+        time.sleep(0.5 * SLOW)
+        os.killpg(killed.pid, signal.SIGKILL)
+        killed.communicate()
+        assert world.curl("-d", "n=1", url).reason == "unknown-outcome"
+        assert len(server.posts()) == 2
+        time.sleep(2.2)
+        late = world.curl("-m", "1", "-d", "n=1", url)
+        assert late.rc == 28 and len(server.posts()) == 3
+    assert world.events("doubt-dropped")
