@@ -287,6 +287,10 @@ enum step act_execute(struct writing *w, const struct record_view *view, struct 
 		return STEP_DONE;
 	}
 	rc = start(w, send, &texts, &attempt);
+	if (rc == COURIER_CANNOT && verdict.kind == VERDICT_RESEND) {
+		send_drop(send); /* it would go without the record's key */
+		return refuse(w, REASON_UNKNOWN_OUTCOME, view, false, true, NULL);
+	}
 	if (rc == COURIER_CANNOT)
 		return pass_unprotected(w, send);
 	if (rc != COURIER_OK) {

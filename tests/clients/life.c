@@ -107,14 +107,31 @@ static int life_hard_exit(void)
 	_exit(0);
 }
 
+static void retry(void)
+{
+	write_once("again", "{\"n\":1}", 20000);
+}
+
+/* The handler is registered before the first write, so it runs after everything later ones. */
+static int life_retry_at_exit(void)
+{
+	atexit(retry);
+	write_once("first", "{\"n\":1}", 300);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		int (*run)(void);
-	} lives[] = {{"fork", life_fork},       {"fork-orphan", life_fork_orphan},
-	             {"close", life_close},     {"exit", life_exit},
-	             {"cleanup", life_cleanup}, {"hard-exit", life_hard_exit}};
+	} lives[] = {{"fork", life_fork},
+	             {"fork-orphan", life_fork_orphan},
+	             {"close", life_close},
+	             {"exit", life_exit},
+	             {"cleanup", life_cleanup},
+	             {"hard-exit", life_hard_exit},
+	             {"retry-at-exit", life_retry_at_exit}};
 	if (argc != 3)
 		return 64;
 	url = argv[2];

@@ -94,3 +94,12 @@ def test_a_doubt_is_as_old_as_its_last_send(world):
         late = world.curl("-m", "1", "-d", "n=1", url)
         assert late.rc == 28 and len(server.posts()) == 3
     assert world.events("doubt-dropped")
+
+# --- after the process has begun to end
+def test_a_retry_during_exit_is_not_sent_without_its_key(world, server):
+    world.policy(provider=PROVIDER)
+    result = world.run([client("life"), "retry-at-exit", server.base + "/orders?keys=honour&late=2"])
+    lines = {x.split()[0]: x for x in result.out.splitlines()}
+    assert "rc=28" in lines["first"] and "rc=56" in lines["again"], result
+    assert len(server.writes()) == 1 and server.executions == 1
+    assert world.states() == ["unknown"]
