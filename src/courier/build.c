@@ -227,7 +227,7 @@ static int build_url(struct attempt *a, const struct options *options)
 		CURL_FN(a->courier->fl, free)(whole);
 	if (!a->url)
 		return u || text ? COURIER_NOMEM : COURIER_CANNOT;
-	a->first.port = options_long(options, CURLOPT_PORT, 0);
+	a->passes.first.port = options_long(options, CURLOPT_PORT, 0);
 	return build_code(CURL_FN(a->courier->fl, easy_setopt)(a->easy, CURLOPT_URL, a->url));
 }
 
@@ -369,5 +369,5 @@ void build_free(struct attempt *a)
 	drop(a->cookies);
 	free(a->body);
 	free(a->url);
-	free(a->first_url);
+	passes_free(&a->passes);
 }

@@ -61,7 +61,7 @@ static bool drive_never_sent(struct attempt *a, CURLcode code)
 
 	if (!(atomic_load_explicit(&a->phase, memory_order_relaxed) & GATED))
 		return true;
-	if (!a->old_gate)
+	if (!a->passes.by_lines)
 		return false;
 	if (code != CURLE_COULDNT_RESOLVE_PROXY && code != CURLE_COULDNT_RESOLVE_HOST &&
 	    code != CURLE_COULDNT_CONNECT && code != CURLE_SSL_CONNECT_ERROR &&
@@ -92,7 +92,7 @@ static void drive_end(struct courier *c, struct attempt *a, CURLcode code, bool 
 		CURL_FN(c->fl, multi_remove_handle)(c->multi, easy);
 	drive_capture(a);
 	end.stopped = drive_never_sent(a, code);
-	end.status = a->status;
+	end.status = a->passes.status;
 	memcpy(end.text, a->error, sizeof end.text);
 	end.text[sizeof end.text - 1] = '\0';
 	if (a->cookie_engine)

@@ -11,18 +11,13 @@
 #include <sys/types.h>
 
 #include "courier/courier.h"
+#include "courier/passes.h"
 
 enum { COURIER_POOL = 4, RENEW_US = 5000000, RESOLVED = 1, CONNECTED = 2, GATED = 4 };
 #define NEVER_US INT64_MAX
 
 enum attempt_state { ATTEMPT_QUEUED, ATTEMPT_FLYING, ATTEMPT_ENDED };
 enum { WORK_ADD = 1, WORK_CANCEL = 2, WORK_UNPAUSE = 4, WORK_RENEW = 8, WORK_ABANDON = 16 };
-
-struct authority {
-	char scheme[16];
-	char host[256];
-	long port;
-};
 
 struct attempt {
 	atomic_uint refs;
@@ -38,7 +33,7 @@ struct attempt {
 	struct curl_slist **lists; /* our copies of every list option */
 	size_t list_count;
 	struct curl_slist *headers, *bare; /* with and without the key header */
-	bool cookie_engine, old_gate, verbose;
+	bool cookie_engine, verbose;
 	int64_t linger_us, exit_wait_us;
 	char error[CURL_ERROR_SIZE];
 
@@ -60,15 +55,7 @@ struct attempt {
 	unsigned work;
 	int64_t renew_us, captured_us;
 	bool stale, stale_head; /* the snapshot on the tape is older than what has come */
-	unsigned passes;
-	bool opening;    /* a socket was opened since the last pass: header blocks are CONNECT's */
-	bool answered;   /* an answer that makes libcurl ask again came since the last pass */
-	bool in_block;   /* between a status line and its empty line */
-	bool block_done; /* a final header block came since the last pass */
-	long status, block_status;
-	unsigned request;
-	struct authority first;
-	char *first_url;
+	struct passes passes;
 	struct curl_slist *cookies; /* read by everybody once the tape has ended */
 };
 
@@ -127,6 +114,7 @@ void courier_leave_poll(struct courier *c);
 void attempt_tell(struct attempt *a, unsigned phase);
 
 /* descriptors.c */
+CURLM *held_multi(const struct flavour *fl);
 int held_above_stdio(int fd); /* moved when it is stdin, stdout or stderr; -1 when that fails */
 bool held_add_socket(struct courier *c, int fd);
 int held_close_socket(struct courier *c, int fd);
@@ -145,7 +133,6 @@ void build_free(struct attempt *a);
 /* gate.c: the callbacks of the handle */
 int gate_install(struct attempt *a);
 int gate_before_add(struct attempt *a); /* for a libcurl without PREREQ; 0: go on */
-bool gate_url_authority(const char *url, struct authority *out);
 
 /* life.c */
 void life_background(struct courier *c); /* with the lock held */
