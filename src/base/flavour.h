@@ -40,6 +40,7 @@
 	X(multi_setopt)                                                                            \
 	X(multi_strerror)                                                                          \
 	X(multi_timeout)                                                                           \
+	X(multi_wakeup)                                                                            \
 	X(share_init)                                                                              \
 	X(share_setopt)                                                                            \
 	X(share_cleanup)                                                                           \

@@ -14,7 +14,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -52,6 +54,59 @@ int held_above_stdio(int fd)
 	high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	close(fd);
 	return high;
+}
+
+/* --- libcurl's pair --- */
+
+/* What waits to be read from `fd`, or what was sent through it and was not read yet. */
+static int held_queued(int fd, unsigned long direction)
+{
+	struct sockaddr_storage at;
+	socklen_t size = sizeof at;
+	int bytes = 0;
+
+	if (getsockname(fd, (struct sockaddr *)&at, &size) || at.ss_family != AF_UNIX)
+		return -1;
+	return ioctl(fd, direction, &bytes) ? -1 : bytes;
+}
+
+/* libcurl makes its wakeup pair so that every program started later inherits it, and a CURLM of
+ * ours is never given back. Its numbers were free a moment ago; another thread may have been
+ * faster, so a wakeup is the proof: one byte at the first that is on its way out of the second.
+ * Nothing reads it, for curl_multi_wait does not look there. */
+static void held_hide(const struct flavour *fl, CURLM *multi, const int fd[2])
+{
+	if (held_queued(fd[0], FIONREAD) != 0 || held_queued(fd[1], SIOCOUTQ) != 0)
+		return;
+	if (CURL_FN(fl, multi_wakeup)(multi) != CURLM_OK)
+		return;
+	if (held_queued(fd[0], FIONREAD) != 1 || held_queued(fd[1], SIOCOUTQ) <= 0)
+		return;
+	fcntl(fd[0], F_SETFD, FD_CLOEXEC);
+	fcntl(fd[1], F_SETFD, FD_CLOEXEC);
+}
+
+/* With stdin, stdout and stderr taken if they were free, and nothing for other programs. */
+CURLM *held_multi(const struct flavour *fl)
+{
+	int low[3], fd[2] = {-1, -1};
+	size_t taken = 0;
+	CURLM *multi;
+
+	while (taken < 3 && (low[taken] = open("/", O_PATH | O_CLOEXEC)) >= 0 && low[taken] <= 2)
+		taken++;
+	if (taken < 3 && low[taken] > 2)
+		close(low[taken]);
+	if (CURL_HAS(fl, multi_wakeup) && !socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd)) {
+		close(fd[0]);
+		close(fd[1]);
+	}
+	multi = CURL_FN(fl, multi_init)();
+	if (multi && fd[0] >= 0)
+		held_hide(fl, multi, fd);
+	while (taken)
+		close(low[--taken]);
+	return multi;
 }
 
 /* --- connections --- */

@@ -41,7 +41,7 @@ static struct courier *pool_new(const struct flavour *fl)
 	/* a reference of our own, never given back: the program's global_cleanup may come early */
 	if (CURL_HAS(fl, global_init) && CURL_FN(fl, global_init)(CURL_GLOBAL_DEFAULT))
 		goto fail;
-	c->multi = CURL_FN(fl, multi_init)();
+	c->multi = held_multi(fl);
 	if (!c->multi || pthread_mutex_init(&c->lock, NULL) || pool_condition(&c->changed))
 		goto fail;
 	CURL_FN(fl, multi_setopt)(c->multi, CURLMOPT_MAXCONNECTS, (long)POOL_CONNECTIONS);

@@ -120,6 +120,29 @@ static void everything_is_closed_between_writes(void **state)
 	write_finish(&w);
 }
 
+/* Programs the host starts later get none of them, libcurl's own wakeup pair included. */
+static void nothing_goes_over_exec(void **state)
+{
+	static const struct step steps[] = {{OK, 0, false, 0}};
+	struct write w = {0};
+	bool before[FDS];
+	int ours = 0;
+
+	(void)state;
+	for (int fd = 0; fd < FDS; fd++)
+		before[fd] = fcntl(fd, F_GETFD) >= 0;
+	write_start(&w, steps, 1);
+	write_again(&w);
+	for (int fd = 0; fd < FDS; fd++) {
+		if (before[fd] || (!is_pair(fd) && !is_connection(fd, w.server.port)))
+			continue;
+		ours++;
+		assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	}
+	assert_in_range(ours, 3, 5); /* a connection, libcurl's pair, and perhaps our own */
+	write_finish(&w);
+}
+
 static void a_pooled_connection_is_closed(void **state)
 {
 	static const struct step steps[] = {{OK, 0, false, 0}, {OK, 0, false, 0}};
@@ -275,7 +298,7 @@ static void nothing_is_held_where_stdio_was(void **state)
 		    !write_play(w.attempt, &w.head, &w.body, 5000))
 			_exit(2);
 		for (int fd = 0; fd < 3; fd++)
-			there = there || is_connection(fd, w.server.port);
+			there = there || is_connection(fd, w.server.port) || is_pair(fd);
 		_exit(there);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -286,6 +309,7 @@ static void nothing_is_held_where_stdio_was(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(nothing_goes_over_exec),
 	        cmocka_unit_test(everything_is_closed_between_writes),
 	        cmocka_unit_test(a_pooled_connection_is_closed),
 	        cmocka_unit_test(the_pair_is_replaced_under_a_sleeper),
