@@ -69,6 +69,10 @@ static void gather_credentials(const struct shadow *s, struct gathered *own,
 		c->user = span_of(s->target.user);
 		c->password = span_of(s->target.password);
 	}
+	if (s->ambient.user || s->ambient.password) {
+		c->user = span_of(s->ambient.user);
+		c->password = span_of(s->ambient.password);
+	}
 	c->digest = options_long(o, CURLOPT_HTTPAUTH, CURLAUTH_BASIC) == (long)CURLAUTH_DIGEST;
 	c->bearer = span_of(options_text(o, CURLOPT_XOAUTH2_BEARER));
 	c->client_cert = span_of(options_text(o, CURLOPT_SSLCERT));
@@ -146,8 +150,6 @@ const char *gather_obstacle(const struct shadow *s)
 		return "out of memory";
 	if (options_long(o, CURLOPT_CONNECT_ONLY, 0))
 		return "CONNECT_ONLY";
-	if (options_long(o, CURLOPT_NETRC, CURL_NETRC_IGNORED) != CURL_NETRC_IGNORED)
-		return "NETRC";
 	return courier_refuses(o);
 }
 
@@ -224,7 +226,8 @@ void gather_sink(const struct shadow *s, struct player_sink *sink)
 	        .header_in_body = options_long(o, CURLOPT_HEADER, 0) != 0,
 	        .fail_on_error = options_long(o, CURLOPT_FAILONERROR, 0) != 0,
 	        .has_password = has_text(o, CURLOPT_USERPWD) || has_text(o, CURLOPT_USERNAME) ||
-	                        has_text(o, CURLOPT_XOAUTH2_BEARER) || s->target.user != NULL,
+	                        has_text(o, CURLOPT_XOAUTH2_BEARER) || s->target.user != NULL ||
+	                        s->ambient.user != NULL,
 	        .has_proxy_password =
 	                has_text(o, CURLOPT_PROXYUSERPWD) || has_text(o, CURLOPT_PROXYUSERNAME),
 	        .max_filesize = gather_max_filesize(o),

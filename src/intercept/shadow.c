@@ -24,6 +24,7 @@ static void forget_transfer(struct shadow *s)
 static void shadow_free(struct shadow *s)
 {
 	forget_transfer(s);
+	ambient_free(&s->ambient);
 	request_target_free(&s->target);
 	options_free(&s->options);
 	free(s);

@@ -10,6 +10,7 @@
 #include "base/curlapi.h"
 #include "base/options.h"
 #include "courier/tape.h"
+#include "intercept/ambient.h"
 #include "player/headers.h"
 #include "player/info.h"
 #include "player/player.h"
@@ -29,6 +30,7 @@ struct shadow {
 	const struct flavour *flavour;
 	struct options options;
 	struct request_target target;
+	struct ambient ambient; /* as it was when the last write began */
 	bool raw_reported;   /* an event told of curl_easy_send */
 	bool cookies_loaded; /* COOKIEFILE was read into the program's handle */
 

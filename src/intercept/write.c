@@ -27,8 +27,10 @@ static struct writing *begin(struct shadow *s, const struct process *process,
 {
 	struct writing *w = calloc(1, sizeof(*w));
 
-	if (!w)
+	if (!w || ambient_read(&s->ambient, &s->options, &s->target) != 0) {
+		free(w);
 		return NULL;
+	}
 	w->shadow = s;
 	w->process = process;
 	w->rule = rule;

@@ -1,0 +1,140 @@
+/* See ambient.h. The rules are those of libcurl's detect_proxy and Curl_parsenetrc.
+ *
+ * A redirect may lead to the other scheme, which has a proxy variable of its own. Where both name
+ * the same proxy, or redirects are not followed, the proxy is set as an option; else libcurl is
+ * left to look for itself. */
+#include "intercept/ambient.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "request/netrc.h"
+
+void ambient_free(struct ambient *a)
+{
+	for (size_t i = 0; i < a->count; i++)
+		free(a->extra[i].v.text);
+	free(a->user);
+	free(a->password);
+	*a = (struct ambient){0};
+}
+
+static int add(struct ambient *a, CURLoption id, const char *text)
+{
+	char *copy = strdup(text);
+
+	if (!copy)
+		return -1;
+	a->extra[a->count++] =
+	        (struct option){.id = id, .kind = OPTION_STRING, .v = {.text = copy}};
+	return 0;
+}
+
+/* Empty variables count as not set, as in libcurl. */
+static const char *env(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+static const char *env_either(const char *lower, const char *upper)
+{
+	const char *value = env(lower);
+
+	return value ? value : env(upper);
+}
+
+/* HTTP_PROXY is what a CGI's client may have set by a header "Proxy:", and is never asked. */
+static const char *proxy_for(bool secure)
+{
+	const char *value = secure ? env_either("https_proxy", "HTTPS_PROXY") : env("http_proxy");
+
+	return value ? value : env_either("all_proxy", "ALL_PROXY");
+}
+
+static bool same(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static int read_proxy(struct ambient *a, const struct options *o, const struct request_target *t)
+{
+	const char *proxy = proxy_for(strcmp(t->scheme, "https") == 0), *none;
+
+	if (!options_text(o, CURLOPT_NOPROXY)) {
+		none = env_either("no_proxy", "NO_PROXY");
+		if (add(a, CURLOPT_NOPROXY, none ? none : "") != 0)
+			return -1;
+	}
+	if (options_text(o, CURLOPT_PROXY) || options_text(o, CURLOPT_PRE_PROXY))
+		return 0;
+	if (options_long(o, CURLOPT_FOLLOWLOCATION, 0) && !same(proxy_for(true), proxy_for(false)))
+		return 0;
+	return add(a, CURLOPT_PROXY, proxy ? proxy : "");
+}
+
+/* False: there is no home. */
+static bool home_netrc(char *out, size_t room)
+{
+	const char *home = env("HOME");
+	struct passwd pw, *found = NULL;
+	char space[1024];
+	int n, saved = errno;
+
+	if (!home && getpwuid_r(geteuid(), &pw, space, sizeof(space), &found) == 0 && found)
+		home = found->pw_dir;
+	errno = saved;
+	n = home ? snprintf(out, room, "%s/.netrc", home) : -1;
+	return n >= 0 && (size_t)n < room;
+}
+
+static int copy_text(char **to, const char *from)
+{
+	*to = from ? strdup(from) : NULL;
+	return from && !*to ? -1 : 0;
+}
+
+/* A user name in the URL chooses among the file's entries; its password goes before the file's
+ * unless the file is required. */
+static int find_login(struct ambient *a, const struct request_target *t, long level,
+                      const char *path)
+{
+	if (copy_text(&a->user, t->user) != 0)
+		return -1;
+	if (level != CURL_NETRC_REQUIRED && copy_text(&a->password, t->password) != 0)
+		return -1;
+	(void)netrc_find(path, t->host, &a->user, &a->password);
+	return a->password ? 0 : copy_text(&a->password, t->password);
+}
+
+static int read_netrc(struct ambient *a, const struct options *o, const struct request_target *t)
+{
+	long level = options_long(o, CURLOPT_NETRC, CURL_NETRC_IGNORED);
+	const char *path = options_text(o, CURLOPT_NETRC_FILE);
+	char home[4096];
+
+	if (level == CURL_NETRC_IGNORED)
+		return 0;
+	if (!path) {
+		path = home_netrc(home, sizeof(home)) ? home : "/dev/null";
+		if (add(a, CURLOPT_NETRC_FILE, path) != 0)
+			return -1;
+	}
+	if (options_text(o, CURLOPT_USERPWD) || options_text(o, CURLOPT_USERNAME))
+		return 0;
+	return find_login(a, t, level, path);
+}
+
+int ambient_read(struct ambient *a, const struct options *o, const struct request_target *t)
+{
+	ambient_free(a);
+	if (read_proxy(a, o, t) != 0 || read_netrc(a, o, t) != 0)
+		return -1;
+	return 0;
+}

@@ -1,0 +1,25 @@
+/* What libcurl takes from around the process when it connects: proxies of the environment, and the
+ * user's .netrc. Read on the program's thread, because the courier may connect on another while
+ * the program changes its environment. */
+#ifndef SENDONCE_INTERCEPT_AMBIENT_H
+#define SENDONCE_INTERCEPT_AMBIENT_H
+
+#include <stddef.h>
+
+#include "base/options.h"
+#include "request/request.h"
+
+enum { AMBIENT_OPTIONS = 3 };
+
+/* All zero is empty. */
+struct ambient {
+	struct option extra[AMBIENT_OPTIONS]; /* what the courier is told instead */
+	size_t count;
+	char *user, *password; /* .netrc's for this host; null: none, or the program has its own */
+};
+
+/* 0, or -1 out of memory. Forgets what was read before. */
+int ambient_read(struct ambient *a, const struct options *o, const struct request_target *t);
+void ambient_free(struct ambient *a);
+
+#endif
