@@ -115,7 +115,6 @@ void attempt_tell(struct attempt *a, unsigned phase);
 
 /* descriptors.c */
 CURLM *held_multi(const struct flavour *fl); /* nothing of it is inherited, or lies on 0-2 */
-CURLM *held_multi(const struct flavour *fl);
 int held_above_stdio(int fd); /* moved when it is stdin, stdout or stderr; -1 when that fails */
 bool held_add_socket(struct courier *c, int fd);
 int held_close_socket(struct courier *c, int fd);
