@@ -105,6 +105,8 @@ static void block_end(struct passes *p)
 	if (p->opening || s < 200)
 		return;
 	p->block_done = true;
+	if (!p->seen_at && (p->status == 302 || p->status == 303))
+		p->seen_at = p->status;
 	p->status = s;
 	if (s / 100 == 3 || s == 401 || s == 407 || s == 417)
 		p->answered = true;

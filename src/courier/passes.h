@@ -26,6 +26,7 @@ struct passes {
 	bool block_done; /* a final header block came since the last pass */
 	unsigned count, request;
 	long status, block_status;
+	long seen_at; /* 302 or 303: what the first request was answered, when another followed */
 	struct authority first;
 	char *first_url;
 };

@@ -41,6 +41,7 @@ struct tape_end {
 	CURLcode code; /* of the sender's own transfer */
 	char text[CURL_ERROR_SIZE];
 	long status;
+	long seen_at; /* 302 or 303: the write's own answer, when `status` is what was asked next */
 };
 
 struct tape *tape_new(size_t keep); /* keep: bytes of body that must stay for late readers */

@@ -126,7 +126,8 @@ static void write_outcome(struct send *s, struct tape *tape, const struct tape_e
 	struct ledger_answer answer = {.status = end->status};
 	struct stamp now = clock_now();
 
-	if (end->complete && answer_store(tape, s->max_response, &blob) == 0)
+	if (end->complete && s->outcome != OUTCOME_DONE_NOT_KEPT &&
+	    answer_store(tape, s->max_response, &blob) == 0)
 		answer.blob = span_buf(&blob);
 	switch (s->outcome) {
 	case OUTCOME_NOT_EXECUTED:
@@ -167,6 +168,7 @@ static void ended(void *ctx, struct tape *tape, struct tape_end *end)
 	struct ending ending = {
 	        .complete = end->complete,
 	        .status = end->status,
+	        .seen_at = end->seen_at,
 	        .provider_replayed = end->complete && provider_replayed(tape),
 	        .body_matches = true,
 	};

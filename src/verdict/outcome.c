@@ -17,10 +17,23 @@ static enum outcome_kind refused_there(const struct ending *ending, const struct
 	return stored ? OUTCOME_FREED_STORED : OUTCOME_FREED;
 }
 
+/* The write had its answer, which says where its result can be seen. That the result could not be
+ * fetched takes nothing back. */
+static enum outcome_kind seen_elsewhere(const struct ending *ending, const struct rule *rule)
+{
+	if (ending->complete && status_set_has(&rule->final, ending->status) &&
+	    ending->body_matches)
+		return OUTCOME_DONE;
+	return status_set_has(&rule->final, ending->seen_at) ? OUTCOME_DONE_NOT_KEPT
+	                                                     : OUTCOME_UNKNOWN;
+}
+
 enum outcome_kind verdict_outcome(const struct ending *ending, const struct rule *rule)
 {
 	if (!ending->gate_opened)
 		return OUTCOME_NOT_EXECUTED;
+	if (ending->seen_at)
+		return seen_elsewhere(ending, rule);
 	if (!ending->complete)
 		return OUTCOME_UNKNOWN;
 	if (status_set_has(&rule->in_progress, ending->status))

@@ -100,6 +100,7 @@ struct ending {
 	bool complete; /* the whole answer came (CURLE_OK, or an error that only the player would
 	                  make) */
 	long status;   /* 0 when none came */
+	long seen_at;  /* 302 or 303: the write's own answer, `status` is of what came after it */
 	bool earlier_in_doubt;  /* an earlier wire send of this record never got its answer */
 	bool provider_replayed; /* the answer is marked as the provider's own replay
 	                           (Idempotent-Replayed: true) */

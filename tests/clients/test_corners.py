@@ -55,6 +55,35 @@ def said(status, body=b"{}", extra=""):
     return ("HTTP/1.1 %d X\r\nContent-Length: %d\r\n%s\r\n" % (status, len(body), extra)).encode() + body
 
 
+def see(status):
+    """A server that executes a POST, sends its client elsewhere, and has nothing there."""
+    return Scripted(lambda count, method, path: said(status, b"", "Location: /result\r\n") if method == "POST" else said(404, b"{}"))
+
+
+# --- redirects after the write
+def test_a_result_page_that_is_not_there_is_no_refusal_of_the_write(world):
+    with see(303) as server:
+        answers = [world.curl("-L", "-d", "n=1", server.base + "/orders") for _ in range(2)]
+    assert answers[0].status == 404 and len(server.posts()) == 1
+    assert world.states() == ["done"] and answers[1].reason == "answer-not-kept"
+
+
+def test_nor_behind_a_302(world):
+    with see(302) as server:
+        answers = [world.curl("-L", "-d", "n=1", server.base + "/orders") for _ in range(2)]
+    assert answers[0].status == 404 and len(server.posts()) == 1
+    assert world.states() == ["unknown"] and answers[1].reason == "unknown-outcome"
+
+
+def test_a_write_that_was_sent_on_by_307_is_refused_where_it_arrived(world):
+    def say(count, method, path):
+        return said(307, b"", "Location: /orders/new\r\n") if path == "/orders" else said(422)
+
+    with Scripted(say) as server:
+        answers = [world.curl("-L", "-d", "n=1", server.base + "/orders") for _ in range(2)]
+        assert [a.status for a in answers] == [422, 422] and len(server.posts()) == 4
+    assert world.states() == ["freed"]
+
 # --- a doubt that is being sent again
 def test_who_asks_while_a_doubt_is_being_sent_again_waits_in_his_own_time(world, server):
     world.policy(provider=PROVIDER)

@@ -175,6 +175,35 @@ static void a_refusal_does_not_settle_an_earlier_doubt(void **state)
 	assert_int_equal(verdict_outcome(&e, &rule), OUTCOME_FREED_STORED);
 }
 
+/* What is asked after a 302 or 303 is not the write, whatever becomes of it. */
+static void a_page_about_the_result_is_not_the_answer(void **state)
+{
+	static const struct {
+		long seen_at, status;
+		bool complete;
+		enum outcome_kind outcome;
+	} cases[] = {
+	        {303, 200, true, OUTCOME_DONE},           {303, 404, true, OUTCOME_DONE_NOT_KEPT},
+	        {303, 500, true, OUTCOME_DONE_NOT_KEPT},  {303, 200, false, OUTCOME_DONE_NOT_KEPT},
+	        {303, 303, false, OUTCOME_DONE_NOT_KEPT}, {302, 200, true, OUTCOME_DONE},
+	        {302, 404, true, OUTCOME_UNKNOWN},        {302, 200, false, OUTCOME_UNKNOWN},
+	        {302, 401, true, OUTCOME_UNKNOWN},
+	};
+	struct rule rule = plain_rule();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct ending e = {.gate_opened = true,
+		                   .complete = cases[i].complete,
+		                   .seen_at = cases[i].seen_at,
+		                   .status = cases[i].status,
+		                   .body_matches = true};
+
+		if (verdict_outcome(&e, &rule) != cases[i].outcome)
+			fail_msg("%ld, then %ld", cases[i].seen_at, cases[i].status);
+	}
+}
+
 static void names_are_known(void **state)
 {
 	(void)state;
@@ -190,6 +219,7 @@ int main(void)
 	        cmocka_unit_test(statuses_under_the_defaults),
 	        cmocka_unit_test(a_stored_500_is_unknown),
 	        cmocka_unit_test(a_refusal_does_not_settle_an_earlier_doubt),
+	        cmocka_unit_test(a_page_about_the_result_is_not_the_answer),
 	        cmocka_unit_test(names_are_known),
 	};
 
