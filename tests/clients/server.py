@@ -10,13 +10,15 @@ What happens to a request is said in its query, so that one server serves every 
     cut=1         execute, then close without one byte                  cutbody=1  close inside the body
     die=1         on the second or a later request of a connection: execute, close without a byte
     status=N      answer N (with exec=0: without executing); retry_after=S adds the header
-    redirect=N    answer N with Location: `to`; executes nothing
+    redirect=N    answer N with Location: `to`; executes nothing. status=303&to=.. executes; ID in `to` is the order's id
     auth=basic|digest   401 unless the credentials are those of user `u`, password `p`
     times=N       the fault (late, cut, cutbody, status, redirect) hits the first N arrivals only
     keys=honour   one order a key: 409 while it runs (busy=wait: wait for it), 422 for another body, else the
                   first answer again. stores=201.402 names the statuses that are kept; an executed order
                   is always found again
     chunked=1 gzip=1 cookie=1 early=103 size=N trickle=S   form of the answer
+    trailer=1     chunked, with a trailer X-Sum     http10=1  an HTTP/1.0 answer that ends with the connection
+    hdr=LINE|LINE more header lines                 expect=ignore|417  no 100 Continue, or refused once
     idle=S        close the connection when nothing came for S seconds after the answer
 
 `executions` counts orders; a GET, HEAD or OPTIONS never executes. As a program it prints its port;
@@ -144,7 +146,7 @@ class Listener:
 
 
 class OrderServer(Listener):
-    def __init__(self, port=0, tls=False, default=None, hello_delay=0, address="127.0.0.1"):
+    def __init__(self, port=0, tls=False, default=None, hello_delay=0, address="127.0.0.1", client_ca=None):
         super().__init__(port, address)
         self.address = address
         self.default = dict(default or {})
@@ -152,9 +154,12 @@ class OrderServer(Listener):
         self.tls, self.cafile, self.folder = None, None, None
         if tls:
             self.folder = tempfile.mkdtemp(prefix="orders-tls-")
-            self.cafile, key = make_certificate(self.folder)
+            self.cafile, key = make_certificate(self.folder) if tls is True else tls
             self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self.tls.load_cert_chain(self.cafile, key)
+            if client_ca:
+                self.tls.load_verify_locations(client_ca)
+                self.tls.verify_mode = ssl.CERT_REQUIRED
         self.cond = threading.Condition(self.lock)
         self.reset()
 
@@ -242,7 +247,11 @@ class OrderServer(Listener):
         head, rest = buffered.split(b"\r\n\r\n", 1)
         head += b"\r\n\r\n"
         request = Request(head, b"", connection, number)
-        if (request.header("Expect") or "").lower() == "100-continue":
+        expect = request.spec.get("expect") if (request.header("Expect") or "").lower() == "100-continue" else "none"
+        if expect == "417":
+            sock.sendall(b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n")
+            return request, rest
+        if expect is None:
             sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         if "chunked" in (request.header("Transfer-Encoding") or ""):
             while not rest.endswith(b"0\r\n\r\n"):
@@ -269,7 +278,9 @@ class OrderServer(Listener):
         if "pre" in spec:
             time.sleep(float(spec["pre"]))
         if request.method in READS:
-            return self._send(sock, request, spec, 200, b'{"read":true}', [])
+            name = request.path.rsplit("/", 1)[-1]
+            body = json.dumps({"id": name} if name.startswith("ord-") else {"read": True})
+            return self._send(sock, request, spec, 200, body.encode(), [])
         if spec.get("keys") == "honour" and request.key:
             return self._once(sock, request, spec, faulty)
         self._execute_and_send(sock, request, spec, faulty)
@@ -304,6 +315,8 @@ class OrderServer(Listener):
             body = b'{"error":"status %d"}' % status
         if remember:
             remember(status, body, order)
+        if 300 <= status < 400 and "to" in spec:
+            extra.append(("Location", spec["to"].replace("ID", order["order"])))
         if faulty and "late" in spec:
             time.sleep(float(spec["late"]))
         if faulty and "cut" in spec or "die" in spec and request.number > 1:
@@ -360,11 +373,15 @@ class OrderServer(Listener):
         if spec.get("gzip"):
             body = gzip.compress(body, mtime=0)
             headers.append(("Content-Encoding", "gzip"))
-        chunked = spec.get("chunked")
+        headers += [x.split(": ", 1) for x in spec.get("hdr", "").split("|") if x]
+        chunked = spec.get("chunked") or spec.get("trailer")
         headers.append(("Transfer-Encoding", "chunked") if chunked else ("Content-Length", str(len(body))))
         head = "HTTP/1.1 %d %s\r\n" % (status, REASONS.get(status, "Status"))
         head += "".join("%s: %s\r\n" % h for h in headers) + "\r\n"
         head = head.encode()
+        if spec.get("http10"):
+            sock.sendall(head.replace(b"HTTP/1.1", b"HTTP/1.0").replace(b"Content-Length", b"X-Length") + body)
+            raise Gone
         if request.method == "HEAD":
             return sock.sendall(head)
         if spec.get("cutbody"):
@@ -373,7 +390,8 @@ class OrderServer(Listener):
         if chunked:
             half = len(body) // 2
             pieces = [p for p in (body[:half], body[half:]) if p]
-            body = b"".join(b"%x\r\n%s\r\n" % (len(p), p) for p in pieces) + b"0\r\n\r\n"
+            body = b"".join(b"%x\r\n%s\r\n" % (len(p), p) for p in pieces) + b"0\r\n"
+            body += b"X-Sum: 7\r\n\r\n" if spec.get("trailer") else b"\r\n"
         if spec.get("trickle"):
             sock.sendall(head)
             for i in range(len(body)):
