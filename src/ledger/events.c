@@ -87,18 +87,14 @@ static void add_string(struct buf *out, const char *text, size_t n)
 	buf_add_char(out, '"');
 }
 
-static void add_name(struct buf *out, const char *name)
-{
-	buf_add(out, ",\"", 2);
-	buf_add_text(out, name);
-	buf_add(out, "\":", 2);
-}
+/* What stands before a field's value. */
+#define NAME(name) ",\"" name "\":"
 
 static void add_text(struct buf *out, const char *name, const char *text, size_t most)
 {
 	if (!text)
 		return;
-	add_name(out, name);
+	buf_add_text(out, name);
 	add_string(out, text, strnlen(text, most));
 }
 
@@ -106,7 +102,7 @@ static void add_number(struct buf *out, const char *name, int64_t value)
 {
 	if (value < 0)
 		return;
-	add_name(out, name);
+	buf_add_text(out, name);
 	buf_add_number(out, value);
 }
 
@@ -148,12 +144,12 @@ static void add_exe(struct buf *out)
 
 	/* Acquire pairs with the release below, which publishes the text. */
 	if (atomic_load_explicit(&state, memory_order_acquire) == EXE_KEPT) {
-		add_text(out, "exe", kept, sizeof(kept));
+		add_text(out, NAME("exe"), kept, sizeof(kept));
 		return;
 	}
 	if (!read_exe(here, sizeof(here)))
 		return;
-	add_text(out, "exe", here, sizeof(here));
+	add_text(out, NAME("exe"), here, sizeof(here));
 	/* Relaxed: only decides who of several threads writes it down. */
 	if (!atomic_compare_exchange_strong_explicit(&state, &unknown, EXE_BEING_KEPT,
 	                                             memory_order_relaxed, memory_order_relaxed))
@@ -170,7 +166,7 @@ static void add_record(struct buf *out, uint64_t record)
 		return;
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)(record >> (56 - 8 * i));
-	add_hex(out, "record", bytes, sizeof(bytes));
+	add_hex(out, NAME("record"), bytes, sizeof(bytes));
 }
 
 void event_format(struct buf *out, const struct event *e, struct stamp now)
@@ -181,32 +177,32 @@ void event_format(struct buf *out, const struct event *e, struct stamp now)
 	clock_rfc3339(time, sizeof(time), now.wall_us);
 	buf_add_text(out, "{\"time\":");
 	add_string(out, time, strlen(time));
-	add_text(out, "event", e->event, SIZE_MAX);
-	add_text(out, "run", e->run, SIZE_MAX);
-	add_text(out, "scope", e->scope, SIZE_MAX);
-	add_number(out, "pid", getpid());
+	add_text(out, NAME("event"), e->event, SIZE_MAX);
+	add_text(out, NAME("run"), e->run, SIZE_MAX);
+	add_text(out, NAME("scope"), e->scope, SIZE_MAX);
+	add_number(out, NAME("pid"), getpid());
 	add_exe(out);
-	add_text(out, "mode", e->mode, SIZE_MAX);
-	add_text(out, "operation", e->operation, SIZE_MAX);
-	add_text(out, "method", e->method, SIZE_MAX);
-	add_text(out, "host", e->host, SIZE_MAX);
-	add_text(out, "path", e->path, SIZE_MAX);
-	add_text(out, "key", e->key, KEY_SHOWN);
-	add_hex(out, "fingerprint", e->fingerprint, FINGERPRINT_SHOWN);
+	add_text(out, NAME("mode"), e->mode, SIZE_MAX);
+	add_text(out, NAME("operation"), e->operation, SIZE_MAX);
+	add_text(out, NAME("method"), e->method, SIZE_MAX);
+	add_text(out, NAME("host"), e->host, SIZE_MAX);
+	add_text(out, NAME("path"), e->path, SIZE_MAX);
+	add_text(out, NAME("key"), e->key, KEY_SHOWN);
+	add_hex(out, NAME("fingerprint"), e->fingerprint, FINGERPRINT_SHOWN);
 	add_record(out, e->record);
-	add_number(out, "generation", e->generation);
-	add_text(out, "verdict", e->verdict, SIZE_MAX);
-	add_text(out, "reason", e->reason, SIZE_MAX);
-	add_number(out, "attempt", e->attempt);
-	add_number(out, "wire_sends", e->wire_sends);
-	add_text(out, "outcome", e->outcome, SIZE_MAX);
-	add_number(out, "status", e->status);
-	add_number(out, "curlcode", e->curlcode);
-	add_number(out, "ms", e->ms);
-	add_number(out, "bytes", e->bytes);
-	add_text(out, "served", e->served, SIZE_MAX);
-	add_hex(out, "trace", e->trace, 16);
-	add_text(out, "text", e->text, SIZE_MAX);
+	add_number(out, NAME("generation"), e->generation);
+	add_text(out, NAME("verdict"), e->verdict, SIZE_MAX);
+	add_text(out, NAME("reason"), e->reason, SIZE_MAX);
+	add_number(out, NAME("attempt"), e->attempt);
+	add_number(out, NAME("wire_sends"), e->wire_sends);
+	add_text(out, NAME("outcome"), e->outcome, SIZE_MAX);
+	add_number(out, NAME("status"), e->status);
+	add_number(out, NAME("curlcode"), e->curlcode);
+	add_number(out, NAME("ms"), e->ms);
+	add_number(out, NAME("bytes"), e->bytes);
+	add_text(out, NAME("served"), e->served, SIZE_MAX);
+	add_hex(out, NAME("trace"), e->trace, 16);
+	add_text(out, NAME("text"), e->text, SIZE_MAX);
 	buf_add_text(out, "}\n");
 	errno = saved;
 }
