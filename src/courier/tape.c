@@ -265,6 +265,16 @@ struct info *tape_info_copy(struct tape *t)
 	return copy;
 }
 
+struct info *tape_info_last(struct tape *t)
+{
+	/* Acquire: what others did with their references, now given back, is seen. */
+	if (atomic_load_explicit(&t->refs, memory_order_acquire) != 1)
+		return tape_info_copy(t);
+	struct info *info = t->info;
+	t->info = NULL;
+	return info;
+}
+
 int tape_body(struct tape *t, size_t max, struct buf *out)
 {
 	pthread_mutex_lock(&t->lock);

@@ -164,7 +164,7 @@ enum serve_how serve_tape(struct serving *v, struct tape *tape, struct attempt *
 	if (how == SERVE_EARLY)
 		player_end(&v->player, *code, NULL); /* libcurl shows its progress once more */
 	tape_detach(tape);
-	info = tape_info_copy(tape);
+	info = tape_info_last(tape);
 	v->playing.tape = NULL;
 	if (info) {
 		info_free(s->info);
