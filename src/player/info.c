@@ -28,7 +28,7 @@ struct entry {
 	bool stored;   /* part of a stored answer */
 };
 
-/* Numbers first, texts last. */
+/* Numbers first, texts last: find_text relies on it. */
 static const struct entry entries[] = {
         {CURLINFO_RESPONSE_CODE, 0, KEEP_LONG, 0, true},
         {CURLINFO_HTTP_CONNECTCODE, 0, KEEP_LONG, 0, false},
@@ -88,6 +88,16 @@ static const struct entry *find(CURLINFO id, size_t *at)
 			*at = i;
 			return &entries[i];
 		}
+	}
+	return NULL;
+}
+
+static const struct entry *find_text(CURLINFO id, size_t *at)
+{
+	for (size_t i = ENTRIES; i-- > 0 && entries[i].kind == KEEP_TEXT;) {
+		*at = i;
+		if (entries[i].id == id)
+			return &entries[i];
 	}
 	return NULL;
 }
@@ -277,8 +287,7 @@ void info_set_off(struct info *info, CURLINFO id, curl_off_t value)
 void info_set_text(struct info *info, CURLINFO id, const char *value)
 {
 	size_t at;
-	const struct entry *e = find(id, &at);
-	if (e && e->kind == KEEP_TEXT)
+	if (find_text(id, &at))
 		(void)set_text(info, at, value, value ? strlen(value) : 0);
 }
 
@@ -317,8 +326,7 @@ long info_long(const struct info *info, CURLINFO id)
 const char *info_text(const struct info *info, CURLINFO id)
 {
 	size_t at;
-	const struct entry *e = find(id, &at);
-	return e && e->kind == KEEP_TEXT ? info->text[at] : NULL;
+	return find_text(id, &at) ? info->text[at] : NULL;
 }
 
 /* --- the part that a stored answer carries ---
@@ -385,9 +393,9 @@ static int take_number(struct span *s, int64_t *out)
 	int64_t value = 0;
 	for (; i < s->n && s->p[i] >= '0' && s->p[i] <= '9'; i++, digits++) {
 		int digit = s->p[i] - '0';
-		if (value > (INT64_MAX - digit) / 10)
+		if (__builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_add_overflow(value, digit, &value))
 			return -1;
-		value = value * 10 + digit;
 	}
 	if (digits == 0)
 		return -1;
