@@ -28,7 +28,7 @@ void json_free(struct json_doc *doc)
 
 static bool grow(struct json_doc *doc)
 {
-	uint32_t room = doc->room ? doc->room * 2 : 64;
+	uint32_t room = doc->room ? doc->room * 2 : 16;
 	struct json_node *node = realloc(doc->node, room * sizeof *node);
 
 	if (!node)
