@@ -1,0 +1,150 @@
+/* See body.h. The rules are those of libcurl's Curl_fillreadbuffer and readwrite_upload. Where a
+ * callback gives more than was announced, libcurl would send it all and break the connection; here
+ * the rest is left out. */
+#include "request/body.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "request/request.h"
+
+enum { BUFFER_USUAL = 65536, BUFFER_MIN = 16384, BUFFER_MAX = 2 * 1024 * 1024, CHUNK_FRAME = 12 };
+
+static const char *find_encoding(const struct options *o)
+{
+	static const char name[] = "Transfer-Encoding";
+	const struct curl_slist *l = options_pointer(o, CURLOPT_HTTPHEADER);
+
+	for (; l; l = l->next) {
+		if (strncasecmp(l->data, name, sizeof(name) - 1) == 0 &&
+		    (l->data[sizeof(name) - 1] == ':' || l->data[sizeof(name) - 1] == ';'))
+			return l->data + sizeof(name) - 1;
+	}
+	return NULL;
+}
+
+bool body_is_chunked(const struct options *options, curl_off_t size)
+{
+	const char *own = find_encoding(options);
+
+	return own ? strcasestr(own, "chunked") != NULL : size < 0;
+}
+
+/* INFILESIZE and INFILESIZE_LARGE share one place: the last one set counts. */
+static curl_off_t file_size(const struct options *o)
+{
+	curl_off_t size = -1;
+
+	for (size_t i = 0; i < o->count; i++) {
+		if (o->list[i].id == CURLOPT_INFILESIZE)
+			size = o->list[i].v.num;
+		else if (o->list[i].id == CURLOPT_INFILESIZE_LARGE)
+			size = o->list[i].v.off;
+	}
+	return size;
+}
+
+curl_off_t body_announced(const struct options *options)
+{
+	if (request_body_kind(options) == REQUEST_UPLOAD)
+		return file_size(options);
+	return options->post_size;
+}
+
+static size_t buffer_size(const struct options *o)
+{
+	long size = options_long(o, CURLOPT_UPLOAD_BUFFERSIZE, BUFFER_USUAL);
+
+	if (size < BUFFER_MIN)
+		return BUFFER_MIN;
+	return size > BUFFER_MAX ? BUFFER_MAX : (size_t)size;
+}
+
+struct body_source body_source_of(const struct options *options)
+{
+	curl_read_callback read =
+	        (curl_read_callback)options_function(options, CURLOPT_READFUNCTION);
+	void *data = options_pointer(options, CURLOPT_READDATA);
+	curl_off_t size = body_announced(options);
+	bool chunked = body_is_chunked(options, size);
+
+	return (struct body_source){
+	        .read = read ? read : (curl_read_callback)fread,
+	        .data = data || read ? data : stdin,
+	        .size = size,
+	        .room = buffer_size(options) - (chunked ? CHUNK_FRAME : 0),
+	        .to_the_end = chunked || size < 0,
+	};
+}
+
+/* True: all the announced bytes are there. */
+static bool is_full(const struct body_source *s, const struct payload *into)
+{
+	return !s->to_the_end && (curl_off_t)payload_size(into) >= s->size;
+}
+
+static bool wait_for_resume(body_watch *watch, void *ctx)
+{
+	bool resume = false;
+
+	while (!resume) {
+		if (!watch(ctx, true, &resume))
+			return false;
+	}
+	return true;
+}
+
+static enum body_drained keep(const struct body_source *s, struct payload *into, const char *data,
+                              size_t n, size_t limit)
+{
+	curl_off_t left = s->size - (curl_off_t)payload_size(into);
+
+	if (!s->to_the_end && (curl_off_t)n > left)
+		n = (size_t)left;
+	if (payload_add(into, data, n) != 0)
+		return BODY_NO_MEMORY;
+	return payload_size(into) > limit ? BODY_OVERSIZE : BODY_DRAINED;
+}
+
+static enum body_drained drain(const struct body_source *s, size_t limit, body_watch *watch,
+                               void *ctx, struct payload *into, char *buffer)
+{
+	enum body_drained result = BODY_DRAINED;
+	bool resume;
+
+	while (result == BODY_DRAINED && !is_full(s, into)) {
+		size_t n = s->read(buffer, 1, s->room, s->data);
+
+		if (n == CURL_READFUNC_ABORT)
+			return BODY_ABORTED;
+		if (n == CURL_READFUNC_PAUSE) {
+			if (!wait_for_resume(watch, ctx))
+				return BODY_STOPPED;
+			continue;
+		}
+		if (n > s->room)
+			return BODY_FUNNY;
+		if (n == 0)
+			break;
+		result = keep(s, into, buffer, n, limit);
+		if (result == BODY_DRAINED && !watch(ctx, false, &resume))
+			return BODY_STOPPED;
+	}
+	return result;
+}
+
+enum body_drained body_drain(const struct body_source *source, size_t limit, body_watch *watch,
+                             void *ctx, struct payload *into)
+{
+	char *buffer = malloc(source->room);
+	enum body_drained result;
+
+	if (!buffer)
+		return BODY_NO_MEMORY;
+	result = drain(source, limit, watch, ctx, into, buffer);
+	free(buffer);
+	if (result == BODY_DRAINED && payload_seal(into) != 0)
+		return BODY_NO_MEMORY;
+	return result;
+}
