@@ -73,6 +73,33 @@ static void lint_rule(const struct lint *l, const struct rule *rule)
 		     rule->operation);
 }
 
+static bool lint_is_loopback(const struct matcher *m)
+{
+	static const unsigned char one[16] = {[15] = 1};
+
+	if (m->host_kind == HOST_IPV6)
+		return memcmp(m->ipv6, one, sizeof(one)) == 0;
+	return m->host_kind == HOST_LABELS &&
+	       (span_is_nocase(m->host, "localhost") ||
+	        (m->host.n > 4 && memcmp(m->host.p, "127.", 4) == 0));
+}
+
+/* Patterns that name less than they seem to: a rule that fits nothing protects nothing, in silence.
+ */
+static void lint_match(const struct lint *l, const struct rule *rule)
+{
+	const struct matcher *m = rule->matcher;
+	const char *url = strrchr(rule->match_text, ' ');
+	const char *authority = strstr(rule->match_text, "://");
+
+	if (m->host_kind != HOST_ANY && url && authority && !strchr(authority + 3, '/'))
+		warn(l, rule->line, "`%.200s` names the path / only; all paths are %.200s/**",
+		     rule->match_text, url + 1);
+	if (m->port == PORT_DEFAULT && lint_is_loopback(m))
+		warn(l, rule->line, "`%.200s` names the usual port only; any port is :*",
+		     rule->match_text);
+}
+
 /* An opaque token that rotates looks like another account: the design's section 4. */
 static void lint_account(const struct lint *l)
 {
@@ -98,6 +125,7 @@ void policy_lint(const struct policy *policy, policy_report *report, void *ctx)
 		warn(&l, 0, "no rule in `writes`: nothing is protected");
 	for (size_t i = 0; i < policy->rule_count; i++) {
 		lint_reach(&l, i);
+		lint_match(&l, &policy->rules[i]);
 		lint_rule(&l, &policy->rules[i]);
 	}
 	lint_account(&l);

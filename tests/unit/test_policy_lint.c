@@ -21,6 +21,8 @@ static void collect(void *ctx, const char *text)
 #define RULE(more)                                                                                 \
 	"  - operation: a.b\n    match: POST https://h/p\n    identity: {account: none}\n" more
 
+#define MATCH(text) "  - {operation: a, match: '" text "', identity: {account: none}}\n"
+
 struct row {
 	const char *text;
 	int count;
@@ -51,6 +53,20 @@ static const struct row rows[] = {
         {SCOPED "writes:\n  - {operation: a, match: POST https://h/p}\n"
                 "  - {operation: b, match: POST https://h/q}\n",
          1, "p.yaml:4: note: with identity.account: auto"},
+        {SCOPED "writes:\n" MATCH("POST https://h"), 1,
+         "p.yaml:4: `POST https://h` names the path / only; all paths are https://h/**"},
+        {SCOPED "writes:\n" MATCH("POST https://h:*"), 1, "all paths are https://h:*/**"},
+        {SCOPED "writes:\n" MATCH("POST https://h/"), 0, ""},
+        {SCOPED "writes:\n" MATCH("POST *://**"), 0, ""},
+        {SCOPED "writes:\n" MATCH("POST https://**"), 0, ""},
+        {SCOPED "writes:\n" MATCH("POST http://127.0.0.1/p"), 1,
+         "p.yaml:4: `POST http://127.0.0.1/p` names the usual port only; any port is :*"},
+        {SCOPED "writes:\n" MATCH("POST *://LocalHost/p"), 1, "names the usual port only"},
+        {SCOPED "writes:\n" MATCH("POST http://[0::1]/p"), 1, "names the usual port only"},
+        {SCOPED "writes:\n" MATCH("POST http://127.0.0.1:*/p"), 0, ""},
+        {SCOPED "writes:\n" MATCH("POST http://127.0.0.1:81/p"), 0, ""},
+        {SCOPED "writes:\n" MATCH("POST http://localhost.example.com/p"), 0, ""},
+        {SCOPED "writes:\n" MATCH("POST http://10.127.0.1/p"), 0, ""},
         {SCOPED "writes:\n  - {operation: a, match: POST https://h/p, identity: {account: "
                 "'env:ME'}}\n",
          0, ""},
