@@ -265,13 +265,12 @@ struct info *tape_info_copy(struct tape *t)
 	return copy;
 }
 
-struct info *tape_info_last(struct tape *t)
+struct info *tape_info_take(struct tape *t)
 {
-	/* Acquire: what others did with their references, now given back, is seen. */
-	if (atomic_load_explicit(&t->refs, memory_order_acquire) != 1)
-		return tape_info_copy(t);
+	pthread_mutex_lock(&t->lock);
 	struct info *info = t->info;
 	t->info = NULL;
+	pthread_mutex_unlock(&t->lock);
 	return info;
 }
 

@@ -64,8 +64,8 @@ void tape_detach(struct tape *t);
 int tape_read(struct tape *t, struct tape_cursor *cursor, struct tape_piece *piece);
 void tape_ended(struct tape *t, struct tape_end *out);
 struct info *tape_info_copy(struct tape *t); /* the caller frees; null when there is none yet */
-/* The same for a reader that is done with the tape: nothing is copied where nobody else has it. */
-struct info *tape_info_last(struct tape *t);
+/* The snapshot itself, for the one user of a tape that has no other. */
+struct info *tape_info_take(struct tape *t);
 /* The whole body when all of it is still there and not above `max`; -1 otherwise. */
 int tape_body(struct tape *t, size_t max, struct buf *out);
 /* The last origin header block, raw. */

@@ -164,7 +164,8 @@ enum serve_how serve_tape(struct serving *v, struct tape *tape, struct attempt *
 	if (how == SERVE_EARLY)
 		player_end(&v->player, *code, NULL); /* libcurl shows its progress once more */
 	tape_detach(tape);
-	info = tape_info_last(tape);
+	/* A tape without an attempt was made for this call alone. */
+	info = attempt ? tape_info_copy(tape) : tape_info_take(tape);
 	v->playing.tape = NULL;
 	if (info) {
 		info_free(s->info);
