@@ -64,19 +64,32 @@ static int open_gate(struct send *s)
 /* libcurl is about to send again because a reused connection died without an answer (curl pull
  * request 18417). The server may have executed it: only where a retry by the program would be sent.
  */
-static int resend_gate(struct send *s)
+static bool may_resend(struct send *s)
 {
 	struct record_view view;
 	struct stamp now = clock_now();
 
 	if (ledger_look(s->ledger, s->hold.id, now, &view) == LEDGER_OK &&
-	    verdict_may_resend(s->rule, view.first_sent, true, now)) {
-		s->resend = true;
-		return 0;
-	}
-	s->blocked = true;
+	    verdict_may_resend(s->rule, view.first_sent, true, now))
+		return true;
 	ledger_count(s->ledger, COUNT_wire_resends_blocked);
-	return -1;
+	s->blocked = BLOCKED_RESEND;
+	return false;
+}
+
+/* Each further send asks whether the record is still ours: a process that was stopped may wake up
+ * between an answer and what follows it, and find that another one has taken over. */
+static int next_gate(struct send *s, bool after_answer)
+{
+	if (!after_answer && !may_resend(s))
+		return -1;
+	if (ledger_wire_send(s->ledger, &s->hold) != LEDGER_OK) {
+		s->blocked = BLOCKED_TAKEN;
+		return -1;
+	}
+	s->resend = s->resend || !after_answer;
+	s->tally.wire_sends++;
+	return 0;
 }
 
 static int gate(void *ctx, const struct gate_pass *pass)
@@ -85,15 +98,7 @@ static int gate(void *ctx, const struct gate_pass *pass)
 	int rc;
 
 	pthread_mutex_lock(&s->lock);
-	if (!s->gate_opened) {
-		rc = open_gate(s);
-	} else {
-		rc = pass->after_answer ? 0 : resend_gate(s);
-		if (rc == 0) {
-			ledger_wire_send(s->ledger, &s->hold);
-			s->tally.wire_sends++;
-		}
-	}
+	rc = s->gate_opened ? next_gate(s, pass->after_answer) : open_gate(s);
 	pthread_mutex_unlock(&s->lock);
 	return rc;
 }
@@ -153,13 +158,15 @@ static void write_outcome(struct send *s, struct tape *tape, const struct tape_e
 	buf_free(&blob);
 }
 
-/* A stopped resend must not look like the program's own abort. */
-static void explain_blocked(struct tape_end *end)
+/* What we stopped must not look like the program's own abort. */
+static void explain_blocked(enum send_blocked why, struct tape_end *end)
 {
 	end->code = CURLE_RECV_ERROR;
-	snprintf(end->text, sizeof(end->text),
-	         "sendonce: the connection died before an answer came; the write may have been "
-	         "executed and was not sent again");
+	snprintf(end->text, sizeof(end->text), "sendonce: %s",
+	         why == BLOCKED_RESEND
+	                 ? "the connection died before an answer came; the write may have been "
+	                   "executed and was not sent again"
+	                 : "another process took this write over while this one stood still");
 }
 
 static void ended(void *ctx, struct tape *tape, struct tape_end *end)
@@ -178,7 +185,7 @@ static void ended(void *ctx, struct tape *tape, struct tape_end *end)
 	ending.earlier_in_doubt = s->resend;
 	s->outcome = verdict_outcome(&ending, s->rule);
 	if (s->blocked)
-		explain_blocked(end);
+		explain_blocked(s->blocked, end);
 	write_outcome(s, tape, end);
 	s->ended = true;
 	s->tally.outcome = outcome_kind_name(s->outcome);

@@ -20,6 +20,13 @@ enum send_gate {
 	GATE_FAILED /* the ledger could not write it down: nothing may be sent */
 };
 
+/* A further send, after the gate was open, that was stopped. */
+enum send_blocked {
+	BLOCKED_NOT,
+	BLOCKED_RESEND, /* libcurl's own, after a connection that died */
+	BLOCKED_TAKEN   /* the record is somebody else's by now */
+};
+
 struct send {
 	pthread_mutex_t lock;
 	int parties;
@@ -31,7 +38,7 @@ struct send {
 	bool resend;         /* an earlier wire send of this record is in doubt */
 	bool gate_opened;    /* by this sending */
 	enum send_gate gate; /* why it did not open, if it did not */
-	bool blocked;        /* libcurl wanted to send a second time and was stopped */
+	enum send_blocked blocked;
 	bool ended, silent;
 	enum outcome_kind outcome;
 	enum ledger_counter counter; /* counted when the gate opens */

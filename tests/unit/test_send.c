@@ -11,7 +11,7 @@
 
 #include "ledger/ledger.h"
 
-static int gate_answer, withdraw_answer, look_answer;
+static int gate_answer, withdraw_answer, look_answer, wire_answer;
 static unsigned gates, withdrawals, counted[COUNT_COUNT], unknowns, dones, frees, events;
 static struct record_view looked;
 
@@ -47,6 +47,12 @@ static int fake_ok(void)
 	return LEDGER_OK;
 }
 
+static int fake_wire_send(struct ledger *l, struct hold *hold)
+{
+	(void)l, (void)hold;
+	return wire_answer;
+}
+
 static int fake_ending(unsigned *which, const struct ledger_answer *answer)
 {
 	(void)answer;
@@ -61,7 +67,7 @@ static int fake_ending(unsigned *which, const struct ledger_answer *answer)
 #define ledger_withdraw               fake_withdraw
 #define ledger_look                   fake_look
 #define ledger_count                  fake_count
-#define ledger_wire_send(l, h)        fake_ok()
+#define ledger_wire_send              fake_wire_send
 #define ledger_renew(l, h, n)         fake_ok()
 #define ledger_mark_curlcode(l, i, g) fake_ok()
 #define ledger_done(l, h, a, n)       fake_ending(&dones, a)
@@ -80,7 +86,7 @@ static struct send *start(const struct rule *rule)
 	struct hold hold = {7, 9};
 	struct send *s;
 
-	gate_answer = withdraw_answer = look_answer = LEDGER_OK;
+	gate_answer = withdraw_answer = look_answer = wire_answer = LEDGER_OK;
 	gates = withdrawals = unknowns = dones = frees = events = 0;
 	memset(counted, 0, sizeof(counted));
 	memset(&looked, 0, sizeof(looked));
@@ -164,6 +170,25 @@ static void resend_of_libcurl_passes_with_keys(void **state)
 	stop(s);
 }
 
+/* A process that stood still between a 401 and what libcurl answers to it. */
+static void what_was_taken_over_is_not_sent_again(void **state)
+{
+	struct send *s;
+	(void)state;
+
+	for (int after_answer = 0; after_answer < 2; after_answer++) {
+		s = start(&dedups);
+		assert_int_equal(pass(s, 1, false), 0);
+		wire_answer = LEDGER_LOST;
+		assert_int_equal(pass(s, 2, after_answer), -1);
+		assert_int_equal(s->tally.wire_sends, 1);
+		assert_int_equal(counted[COUNT_wire_resends_blocked], 0);
+		end(s, CURLE_ABORTED_BY_CALLBACK, 0);
+		assert_int_equal(unknowns, 1);
+		stop(s);
+	}
+}
+
 static void only_before_the_gate_is_a_write_taken_back(void **state)
 {
 	struct send *s = start(&keyless);
@@ -207,6 +232,7 @@ int main(void)
 	        cmocka_unit_test(gate_says_why_it_is_shut),
 	        cmocka_unit_test(resend_of_libcurl_is_stopped_without_keys),
 	        cmocka_unit_test(resend_of_libcurl_passes_with_keys),
+	        cmocka_unit_test(what_was_taken_over_is_not_sent_again),
 	        cmocka_unit_test(only_before_the_gate_is_a_write_taken_back),
 	        cmocka_unit_test(one_event_whoever_leaves_last),
 	};
