@@ -73,6 +73,12 @@ class Request:
     def key(self):
         return self.header("Idempotency-Key")
 
+    @property
+    def content(self):
+        """The body, of which a multipart boundary is no part."""
+        kind, _, boundary = (self.header("Content-Type") or "").partition("boundary=")
+        return self.body.replace(boundary.encode("latin-1"), b"") if kind.startswith("multipart/") and boundary else self.body
+
 
 def make_certificate(folder):
     """A certificate authority of one certificate: it signs itself and names 127.0.0.1."""
@@ -330,13 +336,13 @@ class OrderServer(Listener):
         with self.cond:
             entry = self.by_key.get(request.key)
             if not entry:
-                self.by_key[request.key] = entry = {"body": request.body, "busy": True, "answer": None}
+                self.by_key[request.key] = entry = {"body": request.content, "busy": True, "answer": None}
                 mine = True
             else:
                 mine = False
         if mine:
             return self._first(sock, request, spec, faulty, entry, stores)
-        if entry["body"] != request.body:
+        if entry["body"] != request.content:
             return self._send(sock, request, spec, 422, b'{"error":"another body under this key"}', [])
         with self.cond:
             if entry["busy"] and spec.get("busy") != "wait":
