@@ -13,9 +13,6 @@ struct making {
 	struct identity *out;
 	struct hash_key key;
 	struct buf parts;
-	uint8_t account[HASH_SIZE];
-	uint8_t content[HASH_SIZE]; /* the identity parts */
-	uint8_t place[HASH_SIZE];   /* authority and path, whatever the rule's settings are */
 };
 
 static struct span digest(const uint8_t *hash)
@@ -65,7 +62,7 @@ static int digest_account(struct making *m)
 	struct buf parts = {0};
 	int rc = account_parts(m->in, &parts, &m->out->account_opaque);
 
-	hash_keyed(&m->key, parts.data, parts.n, m->account);
+	hash_keyed(&m->key, parts.data, parts.n, m->out->account);
 	if (parts.data)
 		explicit_bzero(parts.data, parts.room);
 	buf_free(&parts);
@@ -81,21 +78,13 @@ static int digest_content(struct making *m)
 	rc = content_parts(m->in, parts);
 	if (rc != IDENTITY_OK)
 		return rc;
-	hash_sha256(parts->data, parts->n, m->content);
+	hash_sha256(parts->data, parts->n, m->out->content_parts);
 	restart(parts);
 	part_add(parts, 'L', span_of("fingerprint"));
-	part_add(parts, 'I', digest(m->content));
+	part_add(parts, 'I', digest(m->out->content_parts));
 	rc = content_must_match(m->in, parts);
 	hash_keyed(&m->key, parts->data, parts->n, m->out->fingerprint);
 	return rc;
-}
-
-static void digest_place(struct making *m)
-{
-	restart(&m->parts);
-	content_target(m->in, false, &m->parts);
-	part_add(&m->parts, 'P', m->in->path);
-	hash_sha256(m->parts.data, m->parts.n, m->place);
 }
 
 static void begin(struct making *m, const char *label)
@@ -115,7 +104,7 @@ static void add_content(struct making *m)
 {
 	part_add(&m->parts, 'O', span_of(m->in->rule->key_id));
 	part_add(&m->parts, 's', m->in->step);
-	part_add(&m->parts, 'I', digest(m->content));
+	part_add(&m->parts, 'I', digest(m->out->content_parts));
 }
 
 /* Providers keep keys by account, and so does `own_key`: a program's key `order-42` of two accounts
@@ -130,31 +119,41 @@ static void make_own_key(struct making *m)
 	hash_sha256(m->parts.data, m->parts.n, target);
 	begin(m, "own-key");
 	if (!m->out->account_opaque)
-		part_add(&m->parts, 'A', digest(m->account));
+		part_add(&m->parts, 'A', digest(m->out->account));
 	part_add(&m->parts, 'O', span_of(m->in->rule->key_id));
 	part_add(&m->parts, 'T', digest(target));
 	part_add(&m->parts, 'K', span_of(m->out->own_key_text));
 	finish(m, m->out->own_key);
 }
 
-/* `place` must be found again under changed settings; hence the real target. */
-static int make_hashes(struct making *m)
+static void make_content(struct making *m)
 {
-	digest_place(m);
 	begin(m, "content");
-	part_add(&m->parts, 'A', digest(m->account));
+	part_add(&m->parts, 'A', digest(m->out->account));
 	add_content(m);
 	finish(m, m->out->content);
+}
+
+static void make_any_account(struct making *m)
+{
 	begin(m, "any-account");
 	add_content(m);
 	finish(m, m->out->any_account);
+}
+
+/* It must be found again under changed settings; hence the real target. */
+static void make_place(struct making *m)
+{
+	uint8_t target[HASH_SIZE];
+
+	restart(&m->parts);
+	content_target(m->in, false, &m->parts);
+	part_add(&m->parts, 'P', m->in->path);
+	hash_sha256(m->parts.data, m->parts.n, target);
 	begin(m, "place");
-	part_add(&m->parts, 'A', digest(m->account));
-	part_add(&m->parts, 'T', digest(m->place));
+	part_add(&m->parts, 'A', digest(m->out->account));
+	part_add(&m->parts, 'T', digest(target));
 	finish(m, m->out->place);
-	if (m->out->has_own_key)
-		make_own_key(m);
-	return m->parts.failed ? IDENTITY_NOMEM : IDENTITY_OK;
 }
 
 static void add_list(struct buf *b, char tag, const struct text_list *list)
@@ -208,7 +207,16 @@ static int hash_wire_body(struct making *m)
 	return m->parts.failed ? IDENTITY_NOMEM : IDENTITY_OK;
 }
 
-int identity_make(const struct identity_in *in, struct identity *out)
+static int end(struct making *m, int rc)
+{
+	if (rc == IDENTITY_OK && m->parts.failed)
+		rc = IDENTITY_NOMEM;
+	hash_key_wipe(&m->key);
+	buf_free(&m->parts);
+	return rc;
+}
+
+int identity_begin(const struct identity_in *in, struct identity *out)
 {
 	struct making m = {.in = in, .out = out};
 	int rc;
@@ -222,12 +230,33 @@ int identity_make(const struct identity_in *in, struct identity *out)
 	if (rc == IDENTITY_OK)
 		rc = digest_content(&m);
 	if (rc == IDENTITY_OK)
-		rc = make_hashes(&m);
-	if (rc == IDENTITY_OK)
 		rc = find_settings(&m);
-	if (rc == IDENTITY_OK)
-		rc = hash_wire_body(&m);
-	hash_key_wipe(&m.key);
-	buf_free(&m.parts);
+	if (rc != IDENTITY_OK)
+		return end(&m, rc);
+	make_content(&m);
+	if (out->has_own_key)
+		make_own_key(&m);
+	return end(&m, rc);
+}
+
+int identity_complete(const struct identity_in *in, struct identity *out)
+{
+	struct making m = {.in = in, .out = out};
+	int rc;
+
+	if (out->complete)
+		return IDENTITY_OK;
+	hash_key_make(&m.key, in->secret);
+	make_any_account(&m);
+	make_place(&m);
+	rc = end(&m, hash_wire_body(&m));
+	out->complete = rc == IDENTITY_OK;
 	return rc;
+}
+
+int identity_make(const struct identity_in *in, struct identity *out)
+{
+	int rc = identity_begin(in, out);
+
+	return rc == IDENTITY_OK ? identity_complete(in, out) : rc;
 }

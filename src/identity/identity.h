@@ -52,10 +52,12 @@ struct identity {
 	uint8_t fingerprint[HASH_SIZE]; /* identity parts and must_match */
 	uint8_t wire_body[HASH_SIZE];   /* of the body, the key's carrier taken out */
 	uint64_t settings;              /* of everything in the rule that shapes the hashes above */
+	bool complete;                  /* any_account, place and wire_body are there too */
 	bool has_own_key;
 	bool account_opaque; /* from a credential that may rotate (no stable part was found in it)
 	                      */
 	char own_key_text[KEY_TEXT_MAX + 1]; /* the program's own key, "" without one */
+	uint8_t account[HASH_SIZE], content_parts[HASH_SIZE]; /* for identity_complete */
 };
 
 enum {
@@ -68,7 +70,11 @@ enum {
  * compared. The operation's name is not in it (it may be renamed under a fixed key.id). */
 int identity_settings(const struct rule *rule, uint64_t *settings);
 
-int identity_make(const struct identity_in *in, struct identity *out);
+/* What a repeat of a finished write needs; the rest when it is wanted, from the same `in`: it
+ * hashes the body once more. */
+int identity_begin(const struct identity_in *in, struct identity *out);
+int identity_complete(const struct identity_in *in, struct identity *out);
+int identity_make(const struct identity_in *in, struct identity *out); /* both */
 
 /* The derived Idempotency-Key of a generation (1, 2, ...): HMAC over scope, content identity and
  * generation, in the rule's format. `out` has room for KEY_TEXT_MAX + 1. */

@@ -87,6 +87,8 @@ static int take_hold(struct writing *w, const struct record_view *view, struct v
 	        .run = w->process->run_hash,
 	};
 
+	if (identity_complete(&w->in, &w->id) != IDENTITY_OK)
+		return LEDGER_NOMEM;
 	w->tally.generation = generation;
 	if (verdict.kind != VERDICT_EXECUTE) {
 		snprintf(texts->key, sizeof(texts->key), "%s", view->key);

@@ -76,7 +76,7 @@ static enum verdict_reason identify(struct writing *w, struct ledger_error *erro
 	}
 	if (w->in.body.n > (size_t)w->rule->max_request)
 		return REASON_BODY_TOO_LARGE;
-	switch (identity_make(&w->in, &w->id)) {
+	switch (identity_begin(&w->in, &w->id)) {
 	case IDENTITY_OK:
 		break;
 	case IDENTITY_BAD_KEY:
@@ -93,16 +93,32 @@ static enum verdict_reason identify(struct writing *w, struct ledger_error *erro
 	return REASON_NONE;
 }
 
-static struct ledger_ids ids_of(const struct writing *w)
+static int find(const struct writing *w, struct stamp now, struct record_view *view)
 {
-	return (struct ledger_ids){
+	bool whole = w->id.complete;
+	struct ledger_ids ids = {
 	        .content = w->id.content,
-	        .any_account = w->id.any_account,
+	        .any_account = whole ? w->id.any_account : NULL,
 	        .own_key = w->id.has_own_key ? w->id.own_key : NULL,
-	        .place = w->id.place,
+	        .place = whole ? w->id.place : NULL,
 	        .settings = w->id.settings,
 	        .operation = w->rule->operation,
 	};
+
+	return ledger_find(w->ledger, &ids, now, view);
+}
+
+/* The record as it is now; a view of state REC_NONE where there is none. What only other records
+ * are found by, and what a doubt is judged by, is hashed when there is no finished one. */
+static int look_up(struct writing *w, struct stamp now, struct record_view *view)
+{
+	int rc = find(w, now, view);
+
+	if (w->id.complete || (rc == LEDGER_OK && view->state == REC_DONE))
+		return rc;
+	if (identity_complete(&w->in, &w->id) != IDENTITY_OK)
+		return LEDGER_NOMEM;
+	return rc == LEDGER_NONE ? find(w, now, view) : rc;
 }
 
 static struct asked asked_of(const struct writing *w, const struct record_view *view)
@@ -151,15 +167,14 @@ static bool has_come(const struct writing *w, const struct record_view *view)
 
 static enum step look(struct writing *w)
 {
-	struct ledger_ids ids = ids_of(w);
 	struct stamp now = clock_now();
-	struct record_view view = {0};
+	struct record_view view;
 	struct asked asked;
-	int rc = ledger_find(w->ledger, &ids, now, &view);
+	int rc = look_up(w, now, &view);
 
-	if (rc == LEDGER_NONE)
-		view = (struct record_view){0};
-	else if (rc != LEDGER_OK)
+	if (rc == LEDGER_NOMEM)
+		return refuse(w, REASON_LEDGER_UNAVAILABLE, NULL, false, false, "out of memory");
+	if (rc != LEDGER_OK && rc != LEDGER_NONE)
 		return refuse(w, REASON_LEDGER_UNAVAILABLE, NULL, false, false,
 		              "the ledger could not be read: run `sendonce ledger verify`");
 	if (has_come(w, &view))

@@ -132,7 +132,7 @@ static enum record_hit find(struct ledger *l, const struct ledger_ids *ids, stru
 		return HIT_OWN_KEY;
 	if (find_by_hash(l, ids->content, INDEX_CONTENT, now, out))
 		return HIT_CONTENT;
-	if (find_by_hash(l, ids->any_account, INDEX_ANY, now, out))
+	if (ids->any_account && find_by_hash(l, ids->any_account, INDEX_ANY, now, out))
 		return HIT_ANY_ACCOUNT;
 	if (ids->place && find_other_settings(l, ids, now, out))
 		return HIT_OTHER_SETTINGS;

@@ -121,7 +121,8 @@ struct record_view {
 	long status;       /* of the answer; 0: none */
 };
 
-/* What identifies a write. `own_key` null: the program sent none. */
+/* What identifies a write. `own_key` null: the program sent none. `any_account` or `place` null:
+ * not looked for. */
 struct ledger_ids {
 	const uint8_t *content, *any_account, *own_key, *place;
 	uint64_t settings;
@@ -230,7 +231,14 @@ void ledger_abandon(struct ledger *l, struct hold *hold, struct stamp now);
 	X(wire_resends_blocked)                                                                    \
 	X(in_place)                                                                                \
 	X(unprotected)                                                                             \
-	X(events_lost)
+	X(events_lost)                                                                             \
+	X(in_place_ssl_ctx)                                                                        \
+	X(in_place_socket)                                                                         \
+	X(in_place_prereq)                                                                         \
+	X(in_place_resolver)                                                                       \
+	X(in_place_trailer)                                                                        \
+	X(in_place_hsts)                                                                           \
+	X(in_place_other)
 
 enum ledger_counter {
 #define LEDGER_COUNTER_NAME(name) COUNT_##name,
