@@ -136,7 +136,10 @@ static void write_outcome(struct send *s, struct tape *tape, const struct tape_e
 		answer.blob = span_buf(&blob);
 	switch (s->outcome) {
 	case OUTCOME_NOT_EXECUTED:
-		ledger_withdraw(s->ledger, &s->hold, now);
+		if (s->gate_opened)
+			ledger_freed(s->ledger, &s->hold, FREED_WITHDRAWN, NULL, now);
+		else
+			ledger_withdraw(s->ledger, &s->hold, now);
 		break;
 	case OUTCOME_DONE:
 	case OUTCOME_DONE_NOT_KEPT:
@@ -181,7 +184,8 @@ static void ended(void *ctx, struct tape *tape, struct tape_end *end)
 	};
 
 	pthread_mutex_lock(&s->lock);
-	ending.gate_opened = s->gate_opened;
+	/* What proves that no byte left also counts where the gate had opened before. */
+	ending.gate_opened = s->gate_opened && (!end->stopped || s->resend);
 	ending.earlier_in_doubt = s->resend;
 	s->outcome = verdict_outcome(&ending, s->rule);
 	if (s->blocked)
