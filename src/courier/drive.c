@@ -82,14 +82,6 @@ static void drive_unlist(struct courier *c, struct attempt *a)
 	a->next = a->prev = NULL;
 }
 
-/* 302 or 303 came for the write itself, and then something else was asked, or was to be. */
-static long drive_seen_at(const struct passes *p, CURLcode code)
-{
-	bool left = code && (p->status == 302 || p->status == 303);
-
-	return p->seen_at || !left ? p->seen_at : p->status;
-}
-
 /* By the driver, without the lock. `added`: it is on the CURLM. */
 static void drive_end(struct courier *c, struct attempt *a, CURLcode code, bool added)
 {
@@ -101,7 +93,7 @@ static void drive_end(struct courier *c, struct attempt *a, CURLcode code, bool 
 	drive_capture(a);
 	end.stopped = drive_never_sent(a, code);
 	end.status = a->passes.status;
-	end.seen_at = drive_seen_at(&a->passes, code);
+	end.seen_at = passes_seen_at(&a->passes, code != CURLE_OK);
 	memcpy(end.text, a->error, sizeof end.text);
 	end.text[sizeof end.text - 1] = '\0';
 	if (a->cookie_engine)

@@ -143,6 +143,13 @@ unsigned passes_answering(const struct passes *p)
 	return p->count ? p->count - 1 : 0;
 }
 
+long passes_seen_at(const struct passes *p, bool failed)
+{
+	bool left = failed && (p->status == 302 || p->status == 303);
+
+	return p->seen_at || !left ? p->seen_at : p->status;
+}
+
 void passes_free(struct passes *p)
 {
 	free(p->first_url);

@@ -40,6 +40,8 @@ bool passes_header(struct passes *p, const char *line, size_t n);
 void passes_request(struct passes *p, const char *head, size_t n);
 /* Which request of the transfer is being answered, 0-based. */
 unsigned passes_answering(const struct passes *p);
+/* 302 or 303 came for the write itself, and then something else was asked, or was to be; 0: no. */
+long passes_seen_at(const struct passes *p, bool failed);
 void passes_free(struct passes *p);
 
 /* False: no host can be read from it. */

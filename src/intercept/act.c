@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "courier/answer.h"
 #include "courier/courier.h"
+#include "intercept/inplace.h"
 #include "intercept/local.h"
 #include "intercept/notice.h"
 #include "intercept/send.h"
@@ -258,14 +259,17 @@ static struct send *make_send(struct writing *w, struct verdict verdict, const s
 	return send;
 }
 
-/* Nothing was sent and nothing can be: the request goes as it came, and that is said. */
-static enum step pass_unprotected(struct writing *w, struct send *send)
+/* On the program's own handle. */
+static enum step in_place(struct writing *w, struct send *send, struct plan_texts *texts,
+                          const char *reason)
 {
-	send_drop(send);
-	write_unprotected(w->shadow, w->process, w->rule, "an option the courier cannot carry");
-	w->code = CURL_FN(w->shadow->flavour, easy_perform)(w->shadow->handle);
-	w->unplayed = true;
-	return STEP_DONE;
+	bool own = w->id.has_own_key && strcmp(texts->key, w->id.own_key_text) == 0;
+
+	snprintf(texts->header, sizeof(texts->header), "%s: %s", w->rule->carrier_name, texts->key);
+	w->tally.reason = send->tally.reason = reason;
+	w->tally.served = send->tally.served = "in-place";
+	inplace_count(w->ledger, reason);
+	return inplace_send(w, send, own ? NULL : texts->header);
 }
 
 enum step act_execute(struct writing *w, const struct record_view *view, struct verdict verdict)
@@ -290,20 +294,18 @@ enum step act_execute(struct writing *w, const struct record_view *view, struct 
 		w->code = CURLE_OUT_OF_MEMORY;
 		return STEP_DONE;
 	}
+	if (verdict.doubt_dropped)
+		tally_write(&w->tally, "doubt-dropped");
+	if (w->in_place)
+		return in_place(w, send, &texts, w->in_place);
 	rc = start(w, send, &texts, &attempt);
-	if (rc == COURIER_CANNOT && verdict.kind == VERDICT_RESEND) {
-		send_drop(send); /* it would go without the record's key */
-		return refuse(w, REASON_UNKNOWN_OUTCOME, view, false, true, NULL);
-	}
 	if (rc == COURIER_CANNOT)
-		return pass_unprotected(w, send);
+		return in_place(w, send, &texts, "an option the courier cannot carry");
 	if (rc != COURIER_OK) {
 		send_drop(send);
 		w->code = CURLE_OUT_OF_MEMORY;
 		return STEP_DONE;
 	}
-	if (verdict.doubt_dropped)
-		tally_write(&w->tally, "doubt-dropped");
 	local_add(hold.id, send, attempt);
 	tape_attach(attempt_tape(attempt));
 	step = serve_sending(w, send, attempt);

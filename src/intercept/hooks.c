@@ -10,7 +10,9 @@
 
 #include "base/corelink.h"
 #include "base/curlapi.h"
+#include "intercept/chain.h"
 #include "intercept/gather.h"
+#include "intercept/inplace.h"
 #include "intercept/notice.h"
 #include "intercept/process.h"
 #include "intercept/serve.h"
@@ -45,6 +47,8 @@ static void hook_easy_cleanup(CURL *handle)
 	struct shadow *s;
 	const struct flavour *fl = flavour_of(handle, &s, CALLER());
 
+	if (s && s->chain)
+		chain_dropped(s->chain);
 	if (s)
 		shadow_drop(handle);
 	if (fl)
@@ -58,6 +62,8 @@ static void hook_easy_reset(CURL *handle)
 
 	if (fl)
 		CURL_FN(fl, easy_reset)(handle);
+	if (s && s->chain)
+		chain_was_reset(s->chain);
 	if (s)
 		shadow_reset(s);
 }
@@ -69,6 +75,8 @@ static CURL *hook_easy_duphandle(CURL *handle)
 	CURL *copy = fl ? CURL_FN(fl, easy_duphandle)(handle) : NULL;
 	int saved = errno;
 
+	if (copy && s && s->chain)
+		chain_give_copy(s->chain, copy);
 	made = copy ? shadow_new(copy, fl) : NULL;
 	if (made && s)
 		options_copy(&made->options, &s->options);
@@ -85,7 +93,9 @@ static CURLcode hook_easy_setopt(CURL *handle, CURLoption option, uintptr_t word
 
 	if (!fl)
 		return CURLE_FAILED_INIT;
-	code = CURL_FN(fl, easy_setopt)(handle, option, word);
+	code = s && s->chain && chain_keeps(s->chain, option)
+	               ? CURLE_OK
+	               : CURL_FN(fl, easy_setopt)(handle, option, word);
 	saved = errno;
 	if (code == CURLE_OK && s)
 		options_set(&s->options, option, word);
@@ -130,11 +140,11 @@ static enum answerer perform(struct shadow *s, CURLcode *code)
 	if (!rule)
 		return LIBCURL;
 	obstacle = gather_obstacle(s);
-	if (obstacle) {
+	if (obstacle && !inplace_can(s)) {
 		write_unprotected(s, process, rule, obstacle);
 		return LIBCURL;
 	}
-	*code = write_perform(s, process, rule);
+	*code = write_perform(s, process, rule, obstacle);
 	return US;
 }
 
@@ -147,7 +157,7 @@ static CURLcode hook_easy_perform(CURL *handle)
 
 	if (!fl || (s && s->playing)) /* as libcurl: not inside a callback of the same handle */
 		return CURLE_FAILED_INIT;
-	if (s) {
+	if (s && !s->chain) { /* with one, libcurl itself says no */
 		enum answerer who = perform(s, &code);
 		errno = saved;
 		if (who == US)
@@ -298,7 +308,7 @@ static CURLMcode hook_multi_add_handle(CURLM *multi, CURL *handle)
 
 	if (!fl)
 		return CURLM_BAD_EASY_HANDLE;
-	if (s) {
+	if (s && !s->chain) {
 		code = look_at_added(s);
 		shadow_begin(s, NULL);
 	}

@@ -49,7 +49,7 @@ void local_add(uint64_t record, const void *owner, struct attempt *attempt)
 		return;
 	*l = (struct local){.record = record,
 	                    .owner = owner,
-	                    .attempt = attempt_ref(attempt),
+	                    .attempt = attempt ? attempt_ref(attempt) : NULL,
 	                    .thread = pthread_self()};
 	pthread_mutex_lock(&lock);
 	stale = find(record);
@@ -102,7 +102,7 @@ struct attempt *local_find(uint64_t record, bool *nested)
 	pthread_mutex_lock(&lock);
 	l = find(record);
 	if (l) {
-		attempt = attempt_ref(l->attempt);
+		attempt = l->attempt ? attempt_ref(l->attempt) : NULL;
 		*nested = !l->orphaned && pthread_equal(l->thread, pthread_self());
 	}
 	pthread_mutex_unlock(&lock);

@@ -9,7 +9,8 @@
 struct attempt;
 
 /* `owner` tells two sendings of one record apart. Failing (no memory) is harmless: others then wait
- * in the ledger. Keeps a reference to the attempt until local_remove. */
+ * in the ledger. Keeps a reference to the attempt until local_remove. `attempt` null: the call
+ * sends in place, and others wait in the ledger; only nesting is noticed. */
 void local_add(uint64_t record, const void *owner, struct attempt *attempt);
 void local_remove(uint64_t record, const void *owner);
 /* The call that started it has returned: from now on nobody's stack is under it. */

@@ -39,6 +39,7 @@ struct shadow {
 	struct info *info;
 	struct headers *headers;
 	struct playing *playing; /* null between transfers */
+	struct chain *chain;     /* our callbacks are on the handle: chain.h */
 	UT_hash_handle hh;
 };
 

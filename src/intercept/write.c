@@ -183,7 +183,8 @@ static enum step look(struct writing *w)
 	return act(w, &view, verdict_decide(&view, w->rule, &asked, now));
 }
 
-CURLcode write_perform(struct shadow *s, const struct process *process, const struct rule *rule)
+CURLcode write_perform(struct shadow *s, const struct process *process, const struct rule *rule,
+                       const char *in_place)
 {
 	struct ledger_error error = {{0}};
 	struct writing *w = begin(s, process, rule);
@@ -191,6 +192,7 @@ CURLcode write_perform(struct shadow *s, const struct process *process, const st
 
 	if (!w)
 		return CURLE_OUT_OF_MEMORY;
+	w->in_place = in_place;
 	reason = identify(w, &error);
 	if (reason != REASON_NONE) {
 		refuse(w, reason, NULL, false, false, error.text[0] ? error.text : NULL);

@@ -6,7 +6,9 @@
 #include "intercept/shadow.h"
 
 /* Perform the write on the program's thread; the CURLcode is what curl_easy_perform returns. */
-CURLcode write_perform(struct shadow *s, const struct process *process, const struct rule *rule);
+/* `in_place`: why its handle must do it itself; null: the courier does it. */
+CURLcode write_perform(struct shadow *s, const struct process *process, const struct rule *rule,
+                       const char *in_place);
 
 /* Refuse a request because the policy cannot be used: process->error says why. */
 CURLcode write_refuse_policy(struct shadow *s, const struct process *process);

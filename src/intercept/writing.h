@@ -27,6 +27,7 @@ struct writing {
 	 * else. */
 	uint64_t attached;
 	uint32_t attached_generation, attached_attempt;
+	const char *in_place; /* why this handle is served in place; null: it is not */
 	bool unplayed; /* the real libcurl performed after all */
 	CURLcode code; /* what the call returns, once a step says STEP_DONE */
 };

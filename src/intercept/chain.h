@@ -1,0 +1,62 @@
+/* Our callbacks on the program's own handle, for one perform.
+ *
+ * Each of them calls the program's (or does what libcurl does without one) and tells what it saw.
+ * The program's are looked up in what it has set, at each call, so that one it changes in the
+ * middle of the transfer counts from then on, as natively; what is chained is not passed to libcurl
+ * meanwhile (chain_keeps). At the end every option is what the program last set it to. */
+#ifndef SENDONCE_INTERCEPT_CHAIN_H
+#define SENDONCE_INTERCEPT_CHAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/curlapi.h"
+
+struct shadow;
+
+/* What is told; a null one is not chained. They run on the program's thread, inside its perform. */
+struct chain_calls {
+	/* Right before a wire send; `url` (may be null) is where it goes. 0: go on, else abort. */
+	int (*pass)(void *ctx, const char *url);
+	/* The program's own PREREQFUNCTION stopped what `pass` had let through. */
+	void (*unsent)(void *ctx);
+	/* What the program has taken: a header line, a piece of body (decoded). */
+	void (*header)(void *ctx, const char *line, size_t n);
+	void (*body)(void *ctx, const char *data, size_t n);
+	void (*debug)(void *ctx, curl_infotype type, const char *data, size_t n);
+	/* Once a second or more often, unless libcurl itself prints the progress. */
+	void (*tick)(void *ctx);
+	/* The perform will never return: a callback jumped out of it, and the handle goes. */
+	void (*dropped)(void *ctx);
+};
+
+enum { CHAIN_TAKEN_MAX = 24 };
+
+struct chain {
+	struct shadow *shadow;
+	const struct chain_calls *calls;
+	void *ctx;
+	CURLoption taken[CHAIN_TAKEN_MAX];
+	size_t taken_count;
+	bool no_prereq;  /* this libcurl has none: `pass` is never called from here */
+	bool lost;       /* the program reset the handle: the rest of the transfer was not seen */
+	struct buf held; /* with CURLOPT_HEADER: what may be a header line and not body */
+};
+
+/* 0, or -1: an option was refused, and everything is as before. */
+int chain_begin(struct chain *c, struct shadow *s, const struct chain_calls *calls, void *ctx);
+/* Set one more option for this perform. */
+CURLcode chain_override(struct chain *c, CURLoption id, uintptr_t word);
+/* Give everything back. */
+void chain_end(struct chain *c);
+
+/* For the hooks of a handle that has a chain. */
+bool chain_keeps(const struct chain *c, CURLoption id); /* record it, but do not tell libcurl */
+void chain_was_reset(struct chain *c);
+void chain_dropped(struct chain *c); /* before its cleanup */
+/* `copy`, made by curl_easy_duphandle, gets the program's own options. */
+void chain_give_copy(const struct chain *c, CURL *copy);
+
+#endif

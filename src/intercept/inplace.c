@@ -1,0 +1,410 @@
+/* See inplace.h. The callbacks feed the same parts that the courier feeds: passes counts the wire
+ * sends, the send asks the ledger, and what comes back goes onto a tape, from which the outcome is
+ * computed and the answer stored. Nobody else reads that tape: who joins this write waits in the
+ * ledger. The pieces are on the heap, since a callback may jump out of the perform. */
+#include "intercept/inplace.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "courier/passes.h"
+#include "intercept/chain.h"
+#include "intercept/local.h"
+
+enum { RENEW_EVERY_US = 5000000 };
+
+struct inplace {
+	struct chain chain;
+	struct writing *w;
+	struct shadow *shadow;
+	struct send *send;
+	struct tape *tape;
+	struct passes passes;
+	char *key_header; /* null: the program's own key */
+	const char *key_name;
+	const struct curl_slist *copied; /* the program's list that the two below were made from */
+	struct curl_slist *headers, *bare; /* with and without the key */
+	struct curl_slist *old[2];         /* replaced in the middle of the transfer */
+	bool unsent, fed, torn;
+	int64_t renew_us, bytes;
+};
+
+/* --- the key header --- */
+
+static bool is_named(const char *line, const char *name)
+{
+	size_t n = strlen(name);
+
+	return strncasecmp(line, name, n) == 0 && (line[n] == ':' || line[n] == ';');
+}
+
+static bool append(const struct flavour *fl, struct curl_slist **list, const char *line)
+{
+	struct curl_slist *more = CURL_FN(fl, slist_append)(*list, line);
+
+	if (more)
+		*list = more;
+	return more != NULL;
+}
+
+/* Lists with and without the key's header; false: no memory. */
+static bool make_lists(struct inplace *p)
+{
+	const struct flavour *fl = p->shadow->flavour;
+	const struct curl_slist *own = options_pointer(&p->shadow->options, CURLOPT_HTTPHEADER);
+	bool ok = true;
+
+	p->copied = own;
+	for (; own && ok; own = own->next) {
+		bool key = is_named(own->data, p->key_name);
+		if (!key || !p->key_header)
+			ok = append(fl, &p->headers, own->data);
+		if (!key && ok)
+			ok = append(fl, &p->bare, own->data);
+	}
+	return ok && (!p->key_header || append(fl, &p->headers, p->key_header));
+}
+
+/* The program gave its handle another list in one of its callbacks. */
+static void remake_lists(struct inplace *p)
+{
+	if (p->copied == options_pointer(&p->shadow->options, CURLOPT_HTTPHEADER) || p->old[0])
+		return;
+	p->old[0] = p->headers;
+	p->old[1] = p->bare;
+	p->headers = p->bare = NULL;
+	if (!make_lists(p))
+		p->chain.lost = true;
+}
+
+/* --- what the chain tells --- */
+
+static bool in_child(const struct inplace *p)
+{
+	return p->send->pid != getpid();
+}
+
+static int on_pass(void *ctx, const char *url)
+{
+	struct inplace *p = ctx;
+	struct gate_pass pass;
+
+	passes_begin(&p->passes, url, &pass);
+	if (in_child(p)) /* a callback forked: the parent sends */
+		return -1;
+	remake_lists(p);
+	if (chain_override(&p->chain, CURLOPT_HTTPHEADER,
+	                   (uintptr_t)(pass.same_authority ? p->headers : p->bare)))
+		return -1;
+	return send_calls.gate(p->send, &pass);
+}
+
+static void on_unsent(void *ctx)
+{
+	struct inplace *p = ctx;
+
+	p->unsent = p->passes.count == 1;
+}
+
+static void on_tick(void *ctx)
+{
+	struct inplace *p = ctx;
+	int64_t now = serve_now_us();
+
+	if (now < p->renew_us || in_child(p))
+		return;
+	p->renew_us = now + RENEW_EVERY_US;
+	send_calls.renew(p->send);
+}
+
+static void tee(struct inplace *p, enum tape_kind kind, const char *data, size_t n)
+{
+	struct tape_piece piece = {.kind = kind, .data = data, .n = n};
+
+	piece.connect = kind == TAPE_HEADER && p->passes.opening;
+	piece.request = passes_answering(&p->passes);
+	p->fed = true;
+	if (tape_add(p->tape, &piece) != 0)
+		p->torn = true;
+	on_tick(p);
+}
+
+static void on_header(void *ctx, const char *line, size_t n)
+{
+	struct inplace *p = ctx;
+
+	passes_header(&p->passes, line, n);
+	tee(p, TAPE_HEADER, line, n);
+}
+
+static void on_body(void *ctx, const char *data, size_t n)
+{
+	struct inplace *p = ctx;
+
+	p->bytes += (int64_t)n;
+	tee(p, TAPE_BODY, data, n);
+}
+
+static void on_debug(void *ctx, curl_infotype type, const char *data, size_t n)
+{
+	struct inplace *p = ctx;
+
+	if (type == CURLINFO_HEADER_OUT)
+		passes_request(&p->passes, data, n);
+}
+
+static void inplace_free(struct inplace *p)
+{
+	const struct flavour *fl = p->shadow->flavour;
+
+	CURL_FN(fl, slist_free_all)(p->headers);
+	CURL_FN(fl, slist_free_all)(p->bare);
+	CURL_FN(fl, slist_free_all)(p->old[0]);
+	CURL_FN(fl, slist_free_all)(p->old[1]);
+	passes_free(&p->passes);
+	tape_unref(p->tape);
+	free(p->key_header);
+	free(p);
+}
+
+/* The sending is over, for the ledger first. */
+static void tell_end(struct inplace *p, struct tape_end *end)
+{
+	struct info *info = info_new();
+
+	if (info) {
+		info_capture(info, p->shadow->flavour, p->shadow->handle);
+		tape_info(p->tape, info);
+	}
+	send_calls.ended(p->send, p->tape, end);
+	tape_finish(p->tape, end);
+	send_calls.release(p->send);
+}
+
+/* The call that was under way here is gone, and what it owned with it. */
+static void on_dropped(void *ctx)
+{
+	struct inplace *p = ctx;
+	struct tape_end end = {.ended = true, .code = CURLE_ABORTED_BY_CALLBACK};
+
+	if (!in_child(p)) {
+		tell_end(p, &end);
+		send_leave(p->send, end.code, p->bytes);
+	}
+	inplace_free(p);
+}
+
+static const struct chain_calls calls = {
+        .pass = on_pass,
+        .unsent = on_unsent,
+        .header = on_header,
+        .body = on_body,
+        .debug = on_debug,
+        .tick = on_tick,
+        .dropped = on_dropped,
+};
+
+/* --- which handles, and why --- */
+
+bool inplace_can(const struct shadow *s)
+{
+	enum request_body kind = request_body_kind(&s->options);
+
+	return !s->options.failed && !options_long(&s->options, CURLOPT_CONNECT_ONLY, 0) &&
+	       (kind == REQUEST_NO_BODY || kind == REQUEST_FIELDS);
+}
+
+void inplace_count(struct ledger *ledger, const char *reason)
+{
+	static const struct {
+		const char *option;
+		enum ledger_counter counter;
+	} rows[] = {
+	        {"SSL_CTX_FUNCTION", COUNT_in_place_ssl_ctx},
+	        {"OPENSOCKETFUNCTION", COUNT_in_place_socket},
+	        {"SOCKOPTFUNCTION", COUNT_in_place_socket},
+	        {"CLOSESOCKETFUNCTION", COUNT_in_place_socket},
+	        {"PREREQFUNCTION", COUNT_in_place_prereq},
+	        {"RESOLVER_START_FUNCTION", COUNT_in_place_resolver},
+	        {"TRAILERFUNCTION", COUNT_in_place_trailer},
+	        {"HSTS", COUNT_in_place_hsts},
+	        {"HSTS_CTRL", COUNT_in_place_hsts},
+	        {"HSTSREADFUNCTION", COUNT_in_place_hsts},
+	        {"HSTSWRITEFUNCTION", COUNT_in_place_hsts},
+	};
+	enum ledger_counter counter = COUNT_in_place_other;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		if (strcmp(rows[i].option, reason) == 0)
+			counter = rows[i].counter;
+	}
+	ledger_count(ledger, COUNT_in_place);
+	ledger_count(ledger, counter);
+}
+
+/* --- the perform --- */
+
+static struct inplace *inplace_new(struct writing *w, struct send *send, const char *key_header)
+{
+	struct inplace *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->w = w;
+	p->shadow = w->shadow;
+	p->send = send;
+	p->key_name = w->rule->carrier_name;
+	p->passes.first.port = options_long(&w->shadow->options, CURLOPT_PORT, 0);
+	p->renew_us = serve_now_us() + RENEW_EVERY_US;
+	p->tape = tape_new(send->max_response);
+	p->key_header = key_header ? strdup(key_header) : NULL;
+	if (p->tape && (p->key_header || !key_header) && make_lists(p))
+		return p;
+	inplace_free(p);
+	return NULL;
+}
+
+/* A stale connection would make a doubt of a write that never arrived. */
+static CURLcode avoid_stale(struct inplace *p)
+{
+	if (p->w->rule->dedups)
+		return CURLE_OK;
+	if (chain_override(&p->chain, CURLOPT_MAXAGE_CONN, 2) == CURLE_OK)
+		return CURLE_OK;
+	return chain_override(&p->chain, CURLOPT_FRESH_CONNECT, 1);
+}
+
+/* Without PREREQ the record is `sent` before anything starts, on a connection of its own. */
+static int pass_before(struct inplace *p)
+{
+	struct buf url = {0};
+	int rc;
+
+	if (!p->chain.no_prereq)
+		return 0;
+	p->passes.by_lines = true;
+	gather_url(p->shadow, &url);
+	rc = chain_override(&p->chain, CURLOPT_FRESH_CONNECT, 1) ||
+	     chain_override(&p->chain, CURLOPT_FORBID_REUSE, 1) || on_pass(p, url.data);
+	buf_free(&url);
+	return rc;
+}
+
+/* `code` stays what it was where nothing could be performed. */
+static void perform(struct inplace *p, CURLcode *code)
+{
+	struct shadow *s = p->shadow;
+	bool ready;
+
+	if (chain_begin(&p->chain, s, &calls, p) != 0)
+		return;
+	ready = avoid_stale(p) == CURLE_OK &&
+	        chain_override(&p->chain, CURLOPT_HTTPHEADER, (uintptr_t)p->headers) == CURLE_OK &&
+	        pass_before(p) == 0;
+	s->playing = NULL; /* what the program asks of its handle now is libcurl's to answer */
+	if (ready)
+		*code = CURL_FN(s->flavour, easy_perform)(s->handle);
+	chain_end(&p->chain);
+}
+
+/* Without PREREQ only these prove that no byte of the request left. */
+static bool never_sent(const struct inplace *p, CURLcode code)
+{
+	double sent = 1;
+
+	if (p->unsent)
+		return true;
+	if (!p->chain.no_prereq)
+		return false;
+	if (code != CURLE_COULDNT_RESOLVE_PROXY && code != CURLE_COULDNT_RESOLVE_HOST &&
+	    code != CURLE_COULDNT_CONNECT && code != CURLE_SSL_CONNECT_ERROR &&
+	    code != CURLE_PEER_FAILED_VERIFICATION)
+		return false;
+	CURL_FN(p->shadow->flavour, easy_getinfo)
+	(p->shadow->handle, CURLINFO_PRETRANSFER_TIME, &sent);
+	return sent <= 0;
+}
+
+static void describe_end(const struct inplace *p, CURLcode code, struct tape_end *end)
+{
+	const char *text = options_pointer(&p->shadow->options, CURLOPT_ERRORBUFFER);
+
+	*end = (struct tape_end){.ended = true, .code = code, .status = p->passes.status};
+	end->stopped = never_sent(p, code);
+	end->seen_at = passes_seen_at(&p->passes, code != CURLE_OK);
+	/* FAILONERROR stops at the header block: its status is known, its body is not. */
+	end->complete = !p->chain.lost && !p->torn &&
+	                (code == CURLE_OK || code == CURLE_HTTP_RETURNED_ERROR);
+	if (text)
+		strncpy(end->text, text, sizeof(end->text) - 1);
+}
+
+/* What the program gets where it is not libcurl's own end. */
+static CURLcode explained(struct inplace *p, CURLcode code, const struct tape_end *end)
+{
+	if (end->code == code)
+		return code;
+	player_error(&p->w->serving.player, end->text);
+	return end->code;
+}
+
+/* The ledger kept the gate shut: nothing was sent, and the program heard of nothing. */
+static enum step shut_out(struct inplace *p)
+{
+	enum send_gate gate = send_gate(p->send);
+	struct writing *w = p->w;
+
+	send_silence(p->send);
+	send_leave(p->send, CURLE_OK, 0);
+	w->shadow->playing = &w->serving.playing;
+	if (gate == GATE_LOST)
+		return STEP_AGAIN;
+	return refuse(w, REASON_LEDGER_UNAVAILABLE, NULL, false, false,
+	              "the disk did not take the record");
+}
+
+static enum step finish(struct inplace *p, CURLcode code)
+{
+	struct writing *w = p->w;
+	struct send *send = p->send;
+	struct tape_end end;
+
+	if (in_child(p)) {
+		w->code = code;
+		return STEP_DONE;
+	}
+	describe_end(p, code, &end);
+	if (code == CURLE_HTTP_RETURNED_ERROR)
+		send->max_response = 0;
+	tell_end(p, &end);
+	w->code = explained(p, code, &end);
+	if (send_gate(send) != GATE_NOT_SHUT && !p->fed)
+		return shut_out(p);
+	if ((code == CURLE_OK || code == CURLE_HTTP_RETURNED_ERROR) && send_is_done(send))
+		ledger_delivered(w->ledger, send->hold.id, (uint32_t)w->tally.generation,
+		                 w->process->run_hash, clock_now());
+	send_leave(send, w->code, p->bytes);
+	return STEP_DONE;
+}
+
+enum step inplace_send(struct writing *w, struct send *send, const char *key_header)
+{
+	struct inplace *p = inplace_new(w, send, key_header);
+	CURLcode code = CURLE_OUT_OF_MEMORY;
+	enum step step;
+
+	if (!p) {
+		send_drop(send);
+		w->code = code;
+		return STEP_DONE;
+	}
+	local_add(send->hold.id, send, NULL);
+	perform(p, &code);
+	step = finish(p, code);
+	w->unplayed = !w->shadow->playing; /* what getinfo tells is libcurl's own */
+	inplace_free(p);
+	return step;
+}

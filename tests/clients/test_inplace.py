@@ -1,0 +1,232 @@
+"""In place: handles with callbacks that only their own transfer can run are protected on themselves."""
+import re
+import subprocess
+
+import pytest
+
+from harness import PROVIDER, SLOW, client, parallel
+
+UNMOVABLE = ["sockopt", "opensocket", "closesocket", "prereq"]
+REASON = {"sockopt": "SOCKOPTFUNCTION", "opensocket": "OPENSOCKETFUNCTION", "closesocket": "CLOSESOCKETFUNCTION",
+          "prereq": "PREREQFUNCTION"}
+COUNTER = {"sockopt": "in_place_socket", "opensocket": "in_place_socket", "closesocket": "in_place_socket",
+           "prereq": "in_place_prereq"}
+
+
+class Line:
+    """One perform of the C client."""
+
+    def __init__(self, text):
+        head, self.error, self.text = text.split("\t")
+        self.error, self.text = self.error.split("=", 1)[1], self.text.split("=", 1)[1]
+        self.name, *pairs = head.split(" ")
+        for pair in pairs:
+            name, value = pair.split("=", 1)
+            setattr(self, name, int(value) if value.lstrip("-").isdigit() else value)
+
+    @property
+    def order(self):
+        found = re.search(r'"id": ?"([^"]+)', self.text)
+        return found.group(1) if found else None
+
+
+def inplace(world, url, *words, **env):
+    result = world.run([client("inplace"), url, *words], **env)
+    assert result.rc == 0 and result.err == "", result
+    return [Line(x) for x in result.out.splitlines() if "\t" in x]
+
+
+def write_events(world):
+    return world.events("write")
+
+
+@pytest.mark.san
+@pytest.mark.parametrize("why", UNMOVABLE)
+def test_once_and_then_replayed(world, server, why):
+    first, second = inplace(world, server.base + "/orders", why, "times=2")
+    assert (first.rc, first.status, second.rc, second.status) == (0, 201, 0, 201)
+    assert getattr(first, why) == (why != "closesocket"), "its own callback ran; the connection stays open"
+    assert second.order == first.order and server.executions == 1
+    third, = inplace(world, server.base + "/orders", why)
+    assert third.order == first.order and server.executions == 1
+    assert getattr(third, why) == 0, "a replay opens no connection"
+    assert server.keys() == [world.records()[0]["key"]]
+    events = write_events(world)
+    assert [e["verdict"] for e in events] == ["execute", "replay", "replay"]
+    assert (events[0]["served"], events[0]["reason"], events[0]["wire_sends"]) == ("in-place", REASON[why], 1)
+    assert (events[0]["outcome"], events[0]["status"], events[0]["curlcode"]) == ("done", 201, 0)
+    assert "served" not in events[1]
+    stats = world.stats()
+    assert (stats["executed"], stats["in_place"], stats[COUNTER[why]], stats["unprotected"]) == (1, 1, 1, 0)
+
+
+@pytest.mark.san
+def test_a_timeout_leaves_it_unknown_and_a_retry_is_refused(world, server):
+    url = server.base + "/orders?late=1.5&times=1"
+    first, = inplace(world, url, "opensocket", "timeout=%d" % (400 * SLOW))
+    assert (first.rc, first.status) == (28, 0)
+    second, = inplace(world, url, "opensocket")
+    assert second.rc == 56 and "unknown" in second.error, second.error
+    assert server.executions == 1 and world.states() == ["unknown"]
+    assert [e["outcome"] for e in write_events(world)] == ["unknown"]
+    assert world.events("refusal")[0]["reason"] == "unknown-outcome"
+
+
+@pytest.mark.san
+def test_a_provider_that_knows_the_key_is_asked_again(world, server):
+    world.policy(provider=PROVIDER)
+    url = server.base + "/orders?late=1.5&times=1&keys=honour&busy=wait"
+    first, = inplace(world, url, "sockopt", "timeout=%d" % (400 * SLOW))
+    second, = inplace(world, url, "sockopt")
+    assert (first.rc, second.rc, second.status) == (28, 0, 201)
+    assert server.executions == 1
+    assert len(server.keys()) == 2 and len(set(server.keys())) == 1
+    assert [e["verdict"] for e in write_events(world)] == ["execute", "resend"]
+    assert world.states() == ["done"]
+
+
+def test_the_programs_own_key_is_left_alone(world, server):
+    line, = inplace(world, server.base + "/orders", "opensocket", "header=idempotency-key: mine-1", "header=X-Other: 1")
+    assert line.status == 201
+    request = server.writes()[0]
+    assert [v.strip() for k, v in request.headers if k.lower() == "idempotency-key"] == ["mine-1"]
+    assert request.header("X-Other") == "1"
+
+
+def test_another_process_joins_it(world, server):
+    url = server.base + "/orders?late=1.2"
+
+    def slow():
+        return inplace(world, url, "opensocket")[0]
+
+    def late():
+        server.wait_for(lambda s: s.requests)
+        return inplace(world, url, "opensocket")[0]
+
+    first, second = parallel(slow, late)
+    assert (first.status, second.status, first.order) == (201, 201, second.order)
+    assert second.opensocket == 0 and server.executions == 1
+    assert sorted(e["verdict"] for e in write_events(world)) == ["execute", "join"]
+
+
+def test_the_courier_and_a_handle_in_place_know_each_other(world, server):
+    url = server.base + "/orders"
+    first, = inplace(world, url, "body=n=1", "sockopt", "header=Content-Type: application/x-www-form-urlencoded")
+    again = world.curl("-d", "n=1", url)
+    assert again.replayed and again.order == first.order and server.executions == 1
+
+
+@pytest.mark.san
+def test_libcurls_own_resend_is_stopped(world, server):
+    world.policy(match="POST http://127.0.0.1:*/orders/**")
+    lines = inplace(world, server.base + "/orders/warm", "opensocket", "then=" + server.base + "/orders/new?die=1")
+    assert [x.name for x in lines] == ["perform", "then"]
+    assert lines[1].rc == 56 and "was not sent again" in lines[1].error
+    assert len([o for o in server.orders if o["path"] == "/orders/new"]) == 1
+    assert world.stats()["wire_resends_blocked"] == 1
+    event = write_events(world)[-1]
+    assert (event["outcome"], event["wire_sends"], event["curlcode"]) == ("unknown", 1, 56)
+
+
+def test_libcurls_own_resend_passes_where_the_provider_dedups(world, server):
+    world.policy(match="POST http://127.0.0.1:*/orders/**", provider=PROVIDER)
+    lines = inplace(world, server.base + "/orders/warm", "opensocket", "then=" + server.base + "/orders/new?die=1&keys=honour")
+    assert (lines[1].rc, lines[1].status) == (0, 201)
+    assert len([o for o in server.orders if o["path"] == "/orders/new"]) == 1
+    assert write_events(world)[-1]["wire_sends"] == 2
+
+
+@pytest.mark.parametrize("words", [[], ["verbose"], ["progress"], ["include"], ["change"], ["failonerror"]], ids=str)
+def test_callbacks_see_what_they_see_natively(world, server, words):
+    """And afterwards the handle is the program's again: a request that no rule names is byte for byte its own."""
+    spec = "?status=422&exec=0" if words == ["failonerror"] else ""
+    runs = []
+    for preload in (False, True):
+        server.reset()
+        lines = inplace(world, server.base + "/orders" + spec, "opensocket", "prereq", *words, "then=" + server.base + "/free",
+                        preload=preload)
+        runs.append([{k: v for k, v in vars(x).items() if k != "text"} | {"text": re.sub(r"req-\d+", "", x.text)} for x in lines])
+        last = server.writes("/free")[0]
+        runs[-1].append(last.raw)
+        assert last.key is None
+    # the added header is echoed nowhere, so all else is equal; native reuses the connection, as we do
+    assert runs[0] == runs[1]
+
+
+@pytest.mark.san
+def test_its_own_prereq_may_say_no_and_nothing_was_sent(world, server):
+    line, = inplace(world, server.base + "/orders", "prereq", "stop")
+    assert line.rc == 42 and line.prereq == 1
+    assert server.executions == 0 and world.states() in (["freed"], [])
+    assert write_events(world)[0]["outcome"] == "not-executed"
+    again, = inplace(world, server.base + "/orders", "prereq")
+    assert again.status == 201 and server.executions == 1
+
+
+@pytest.mark.san
+def test_the_same_write_from_its_own_callback_is_in_progress(world, server):
+    result = world.run([client("inplace"), server.base + "/orders", "opensocket", "nested"])
+    assert "nested rc=0 status=409" in result.out, result
+    assert server.executions == 1
+
+
+@pytest.mark.san
+def test_a_callback_that_jumps_out(world, server):
+    result = world.run([client("inplace"), server.base + "/orders", "opensocket", "jump"])
+    assert result.rc == 0 and "jumped" in result.out, result
+    after = Line(result.out.splitlines()[-1])
+    assert after.name == "after" and after.rc == 56 and "unknown" in after.error, after.error
+    assert server.executions == 1 and world.states() == ["unknown"]
+
+
+@pytest.mark.san
+def test_a_copy_made_during_the_perform_is_the_programs(world, server):
+    lines = inplace(world, server.base + "/orders", "opensocket", "dup", "verbose")
+    assert [(x.name, x.status) for x in lines] == [("perform", 201), ("copy", 201)]
+    assert lines[0].order == lines[1].order and server.executions == 1
+
+
+def test_a_handle_reset_in_a_callback(world, server):
+    native = world.run([client("inplace"), server.base + "/orders?size=40000", "opensocket", "reset"], preload=False)
+    ours = world.run([client("inplace"), server.base + "/orders?size=40000", "opensocket", "reset"])
+    assert (native.rc, ours.rc) == (0, 0)
+    assert server.executions == 2 and world.states() == ["unknown"]
+
+
+def test_redirects_take_the_key_off_elsewhere(world, server):
+    from server import OrderServer
+    with OrderServer() as other:
+        world.policy(match="POST http://127.0.0.1:%d/orders" % server.port)
+        code = ("import pycurl\nc = pycurl.Curl()\nc.setopt(c.URL, %r)\nc.setopt(c.POSTFIELDS, 'n=1')\n"
+                "c.setopt(c.FOLLOWLOCATION, True)\nc.setopt(c.POSTREDIR, 7)\nc.setopt(c.WRITEFUNCTION, lambda b: None)\n"
+                "c.setopt(c.SOCKOPTFUNCTION, lambda fd, purpose: 0)\nc.perform()\nprint(c.getinfo(c.RESPONSE_CODE))\n"
+                % ("%s/orders?redirect=307&to=%s/orders" % (server.base, other.base)))
+        result = world.run(["/usr/bin/python3", "-c", code])
+        assert result.out == "201\n", result
+        assert server.keys()[0] and other.keys() == [None]
+
+
+PYCURL = """
+import pycurl, socket, sys
+got = []
+c = pycurl.Curl()
+c.setopt(c.URL, sys.argv[1])
+c.setopt(c.POSTFIELDS, "n=1")
+c.setopt(c.WRITEFUNCTION, got.append)
+def opened(purpose, address):
+    got.append(b"[socket]")
+    return socket.socket(address[0], address[1], address[2])
+c.setopt(c.OPENSOCKETFUNCTION, opened)
+for _ in range(2):
+    c.perform()
+    print(c.getinfo(c.RESPONSE_CODE), b"".join(got).decode().replace("\\n", " "))
+    del got[:]
+"""
+
+
+def test_pycurl_with_its_own_sockets(world, server):
+    result = world.run(["/usr/bin/python3", "-c", PYCURL, server.base + "/orders"])
+    first, second = result.out.splitlines()
+    assert first.startswith("201 [socket]") and second.startswith("201 ") and "[socket]" not in second, result
+    assert first.replace("[socket]", "") == second
+    assert server.executions == 1 and world.stats()["in_place_socket"] == 1
