@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
+
+#include "base/filesize.h"
 
 enum { CUTS_MAX = 1 << 20, PATH_ROOM = 4096 };
 
@@ -90,21 +91,11 @@ static int open_in(const char *folder)
 	return above_stdio(fd);
 }
 
-/* A write beyond the limit on file sizes would end the program by SIGXFSZ. */
-static bool is_file_allowed(void)
-{
-	struct rlimit limit;
-
-	return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
-}
-
 static int open_file(void)
 {
 	const char *folder = getenv("TMPDIR");
 	int fd = -1;
 
-	if (!is_file_allowed())
-		return -1;
 	if (folder && *folder == '/')
 		fd = open_in(folder);
 	return fd >= 0 ? fd : open_in("/tmp");
@@ -112,17 +103,21 @@ static int open_file(void)
 
 static int write_all(int fd, const char *data, size_t n)
 {
-	while (n) {
-		ssize_t done = write(fd, data, n);
+	struct filesize_guard guard;
+	ssize_t done = 1;
 
-		if (done < 0 && errno == EINTR)
+	filesize_enter(&guard);
+	while (n && done > 0) {
+		done = write(fd, data, n);
+		if (done < 0 && errno == EINTR) {
+			done = 1;
 			continue;
-		if (done <= 0)
-			return -1;
-		data += done;
-		n -= (size_t)done;
+		}
+		data += done > 0 ? done : 0;
+		n -= done > 0 ? (size_t)done : 0;
 	}
-	return 0;
+	filesize_leave(&guard);
+	return n ? -1 : 0;
 }
 
 /* The disk is full: what it has goes back to memory. */
@@ -167,20 +162,20 @@ static void enter_file(struct payload *p)
 
 /* --- the bytes --- */
 
-static void note_cut(struct payload *p)
+/* A new piece begins. Once there is no place for more, the last one is as long as all the rest. */
+static bool make_cut(struct payload *p)
 {
-	if (p->cuts == CUTS_MAX)
-		return;
 	if (p->cuts == p->cut_room) {
 		size_t room = p->cut_room ? p->cut_room * 2 : 8;
 		size_t *more = realloc(p->cut, room * sizeof(*more));
 
 		if (!more)
-			return;
+			return false;
 		p->cut = more;
 		p->cut_room = room;
 	}
 	p->cut[p->cuts++] = p->size;
+	return true;
 }
 
 static int add(struct payload *p, const void *data, size_t n)
@@ -198,16 +193,23 @@ static int add(struct payload *p, const void *data, size_t n)
 	return 0;
 }
 
-int payload_add(struct payload *p, const void *data, size_t n)
+int payload_extend(struct payload *p, const void *data, size_t n)
 {
 	int saved = errno, rc = n ? add(p, data, n) : 0;
 
-	if (rc == 0 && n) {
+	if (rc == 0)
 		p->size += n;
-		note_cut(p);
-	}
+	if (rc == 0 && p->cuts)
+		p->cut[p->cuts - 1] = p->size;
 	errno = saved;
 	return rc;
+}
+
+int payload_add(struct payload *p, const void *data, size_t n)
+{
+	if (n && p->cuts < CUTS_MAX && !make_cut(p))
+		return -1;
+	return payload_extend(p, data, n);
 }
 
 int payload_seal(struct payload *p)

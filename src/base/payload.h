@@ -17,6 +17,8 @@ void payload_unref(struct payload *p); /* null is fine */
 
 /* What one read brought. 0, or -1: no memory and no room on the disk. */
 int payload_add(struct payload *p, const void *data, size_t n);
+/* The same read goes on. */
+int payload_extend(struct payload *p, const void *data, size_t n);
 /* From now on it is only read. 0, or -1. */
 int payload_seal(struct payload *p);
 

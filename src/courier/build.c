@@ -73,8 +73,6 @@ static bool build_refuses(const struct option *o)
 		return true;
 	case OPTION_FUNCTION:
 		return o->v.fn && !BUILD_IN(build_played, o->id);
-	case OPTION_POINTER:
-		return o->v.ptr && (o->id == CURLOPT_MIMEPOST || o->id == CURLOPT_HTTPPOST);
 	case OPTION_LONG: /* HSTS would turn http into https before the write leaves */
 		return o->v.num && (o->id == CURLOPT_CONNECT_ONLY || o->id == CURLOPT_HSTS_CTRL ||
 		                    o->id == CURLOPT_RESUME_FROM);
@@ -101,18 +99,11 @@ const char *courier_refuses(const struct options *options)
 	for (size_t i = 0; i < options->count; i++) {
 		const struct option *o = &options->list[i];
 
-		/* a body of the past: the method that was set later decides */
-		if ((o->id == CURLOPT_MIMEPOST && options->kind != HTTP_MIME) ||
-		    (o->id == CURLOPT_HTTPPOST && options->kind != HTTP_FORM))
-			continue;
 		if (build_refuses(o))
 			return build_name(o->id);
 	}
-	if (options->upload || options->kind == HTTP_PUT)
-		return "UPLOAD";
-	if (options->kind == HTTP_MIME)
-		return "MIMEPOST";
-	return options->kind == HTTP_FORM ? "HTTPPOST" : NULL;
+	/* which of the two is sent depends on the version */
+	return options->upload && (options->kind != HTTP_PUT || options->no_body) ? "UPLOAD" : NULL;
 }
 
 static bool build_header_named(const char *line, const char *name)
@@ -122,14 +113,14 @@ static bool build_header_named(const char *line, const char *name)
 	return n && strncasecmp(line, name, n) == 0 && (line[n] == ':' || line[n] == ';');
 }
 
-/* A copy of `from` without the lines of header `without`. 0, or -1 out of memory. */
+/* A copy of `from` without the lines of two headers (null: none). 0, or -1 out of memory. */
 static int build_copy_list(const struct flavour *fl, const struct curl_slist *from,
-                           const char *without, struct curl_slist **out)
+                           const char *without, const char *nor, struct curl_slist **out)
 {
 	for (; from; from = from->next) {
 		struct curl_slist *more;
 
-		if (build_header_named(from->data, without))
+		if (build_header_named(from->data, without) || build_header_named(from->data, nor))
 			continue;
 		more = CURL_FN(fl, slist_append)(*out, from->data);
 		if (!more)
@@ -155,7 +146,7 @@ static int build_keep_list(struct attempt *a, struct curl_slist *list)
 static int build_list(struct attempt *a, const struct option *o)
 {
 	struct curl_slist *copy = NULL;
-	int failed = build_copy_list(a->courier->fl, o->v.ptr, NULL, &copy);
+	int failed = build_copy_list(a->courier->fl, o->v.ptr, NULL, NULL, &copy);
 
 	if (build_keep_list(a, copy) || failed)
 		return COURIER_NOMEM;
@@ -236,9 +227,12 @@ static int build_headers(struct attempt *a, const struct courier_plan *plan)
 {
 	const struct flavour *fl = a->courier->fl;
 	const struct curl_slist *own = options_pointer(plan->options, CURLOPT_HTTPHEADER);
+	const char *type = plan->body_type ? "Content-Type" : NULL; /* libcurl's own goes out */
 	struct curl_slist *more;
+	int rc;
 
-	if (build_copy_list(fl, own, plan->add_header ? plan->strip_header : NULL, &a->headers))
+	if (build_copy_list(fl, own, plan->add_header ? plan->strip_header : NULL, type,
+	                    &a->headers))
 		return COURIER_NOMEM;
 	if (plan->add_header) {
 		more = CURL_FN(fl, slist_append)(a->headers, plan->add_header);
@@ -246,8 +240,11 @@ static int build_headers(struct attempt *a, const struct courier_plan *plan)
 			return COURIER_NOMEM;
 		a->headers = more;
 	}
-	if (build_copy_list(fl, own, plan->strip_header, &a->bare))
+	if (build_copy_list(fl, own, plan->strip_header, type, &a->bare))
 		return COURIER_NOMEM;
+	rc = form_headers(a, plan);
+	if (rc)
+		return rc;
 	return build_code(CURL_FN(fl, easy_setopt)(a->easy, CURLOPT_HTTPHEADER, a->headers));
 }
 
@@ -267,22 +264,40 @@ static int build_body(struct attempt *a, const struct courier_plan *plan)
 	return build_code(set(a->easy, CURLOPT_POSTFIELDS, a->body));
 }
 
+/* Sent by a read callback, as the program's libcurl would: what was announced stays announced, also
+ * where fewer bytes came. */
+static int build_payload(struct attempt *a, const struct courier_plan *plan, CURLoption size)
+{
+	if (plan->body_kind != BODY_PAYLOAD)
+		return COURIER_CANNOT;
+	a->payload = payload_ref(plan->payload);
+	return build_code(CURL_FN(a->courier->fl, easy_setopt)(a->easy, size, plan->body_size));
+}
+
+static CURLoption build_method_option(const struct options *o)
+{
+	if (o->no_body)
+		return CURLOPT_NOBODY;
+	if (o->kind == HTTP_PUT)
+		return CURLOPT_UPLOAD;
+	return o->kind == HTTP_GET || o->kind == HTTP_HEAD ? CURLOPT_HTTPGET : CURLOPT_POST;
+}
+
 /* The order matters: POST and HTTPGET switch NOBODY off, POSTFIELDS does not, so that a program's
  * NOBODY followed by POSTFIELDS sends its body and reads no answer body. */
 static int build_method(struct attempt *a, const struct courier_plan *plan)
 {
-	__typeof__(&curl_easy_setopt) set = CURL_FN(a->courier->fl, easy_setopt);
 	const struct options *o = plan->options;
-	CURLcode code;
+	CURLcode code = CURL_FN(a->courier->fl, easy_setopt)(a->easy, build_method_option(o), 1L);
 
-	if (o->no_body)
-		code = set(a->easy, CURLOPT_NOBODY, 1L);
-	else
-		code = set(a->easy, o->kind == HTTP_POST ? CURLOPT_POST : CURLOPT_HTTPGET, 1L);
 	if (code)
 		return build_code(code);
-	if (o->kind == HTTP_POST)
+	if (o->kind == HTTP_PUT)
+		return build_payload(a, plan, CURLOPT_INFILESIZE_LARGE);
+	if (o->kind == HTTP_POST && plan->body_kind != BODY_PAYLOAD)
 		return build_body(a, plan);
+	if (o->kind == HTTP_POST || o->kind == HTTP_FORM || o->kind == HTTP_MIME)
+		return build_payload(a, plan, CURLOPT_POSTFIELDSIZE_LARGE);
 	return plan->body_kind == BODY_NONE ? COURIER_OK : COURIER_CANNOT;
 }
 
@@ -364,9 +379,12 @@ void build_free(struct attempt *a)
 	for (size_t i = 0; i < a->list_count; i++)
 		drop(a->lists[i]);
 	free(a->lists);
+	form_cut(a);
 	drop(a->headers);
 	drop(a->bare);
+	drop(a->tail);
 	drop(a->cookies);
+	payload_unref(a->payload);
 	free(a->body);
 	free(a->url);
 	passes_free(&a->passes);

@@ -17,6 +17,7 @@
 #include "base/bytes.h"
 #include "base/curlapi.h"
 #include "base/options.h"
+#include "base/payload.h"
 #include "courier/tape.h"
 
 /* One passing of the gate: right before the bytes of one wire send leave. */
@@ -39,7 +40,11 @@ struct attempt_calls {
 	void (*release)(void *ctx);
 };
 
-enum body_kind { BODY_NONE, BODY_BYTES };
+enum body_kind {
+	BODY_NONE,
+	BODY_BYTES,  /* `body`, copied: POSTFIELDS */
+	BODY_PAYLOAD /* `payload`, which is kept: sent in the pieces it was read in */
+};
 
 /* All borrowed for the call of attempt_start only, except `calls`' context. */
 struct courier_plan {
@@ -47,9 +52,12 @@ struct courier_plan {
 	const struct options *options; /* the program's, with its method state */
 	struct span body;
 	enum body_kind body_kind;
-	const char *add_header;     /* "Idempotency-Key: ..." or null */
-	const char *strip_header;   /* name of that header, taken off at another authority */
-	bool no_stale_reuse;        /* MAXAGE_CONN 2 s (FRESH_CONNECT before 7.65) */
+	struct payload *payload;
+	curl_off_t body_size;     /* of the payload as the program announced it; -1: it did not */
+	const char *body_type;    /* the Content-Type libcurl wrote for a form; null: not a form */
+	const char *add_header;   /* "Idempotency-Key: ..." or null */
+	const char *strip_header; /* name of that header, taken off at another authority */
+	bool no_stale_reuse;      /* MAXAGE_CONN 2 s (FRESH_CONNECT before 7.65) */
 	struct curl_slist *cookies; /* the program's jar, as COOKIELIST lines; may be null */
 	const struct option *
 	        extra; /* proxy, netrc file ... read from the environment on the program's thread */

@@ -7,6 +7,7 @@
  * All of it runs on the thread that drives, inside curl_multi_perform. */
 #include "courier/inside.h"
 
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -41,6 +42,16 @@ int gate_before_add(struct attempt *a)
 	return a->passes.by_lines ? gate_ask(a, a->url) : 0;
 }
 
+/* A header block has ended. */
+static void gate_block(struct attempt *a)
+{
+	a->stale = a->stale_head = true;
+	if (!a->tail || a->passes.opening || !form_drops_body(a))
+		return;
+	form_cut(a);
+	CURL_FN(a->courier->fl, easy_setopt)(a->easy, CURLOPT_HTTPHEADER, a->headers);
+}
+
 static size_t gate_header(char *line, size_t size, size_t count, void *data)
 {
 	struct attempt *a = data;
@@ -50,7 +61,7 @@ static size_t gate_header(char *line, size_t size, size_t count, void *data)
 	if (!n)
 		return 0;
 	if (passes_header(&a->passes, line, n))
-		a->stale = a->stale_head = true;
+		gate_block(a);
 	p.connect = a->passes.opening;
 	p.request = passes_answering(&a->passes);
 	if (tape_add(a->tape, &p))
@@ -102,18 +113,30 @@ static int gate_progress(void *data, curl_off_t dt, curl_off_t dn, curl_off_t ut
 	return 0;
 }
 
-/* A POST that libcurl has to send again after a redirect or a Digest round is rewound by itself,
- * since the body is one block of memory: no read or seek callback is ever used. */
-static size_t gate_no_read(char *to, size_t size, size_t count, void *data)
+/* Fields are one block of memory that libcurl sends and rewinds by itself; a payload is read and
+ * rewound here, in the pieces it came in. */
+static size_t gate_read(char *to, size_t size, size_t count, void *data)
 {
-	(void)to, (void)size, (void)count, (void)data;
-	return 0;
+	struct attempt *a = data;
+	size_t n = a->payload ? payload_piece(a->payload, a->read_at) : 0;
+
+	if (n > size * count)
+		n = size * count;
+	if (n)
+		memcpy(to, payload_bytes(a->payload).p + a->read_at, n);
+	a->read_at += n;
+	return n;
 }
 
-static int gate_no_seek(void *data, curl_off_t offset, int origin)
+static int gate_seek(void *data, curl_off_t offset, int origin)
 {
-	(void)data, (void)offset, (void)origin;
-	return CURL_SEEKFUNC_CANTSEEK;
+	struct attempt *a = data;
+
+	if (!a->payload || origin != SEEK_SET || offset < 0 ||
+	    (size_t)offset > payload_size(a->payload))
+		return CURL_SEEKFUNC_CANTSEEK;
+	a->read_at = (size_t)offset;
+	return CURL_SEEKFUNC_OK;
 }
 
 /* Not inherited by what the program runs, and never taken for its stdin, stdout or stderr. */
@@ -149,8 +172,8 @@ int gate_install(struct attempt *a)
 	bad |= (int)set(e, CURLOPT_WRITEFUNCTION, gate_body) | (int)set(e, CURLOPT_WRITEDATA, a);
 	bad |= (int)set(e, CURLOPT_HEADERFUNCTION, gate_header) |
 	       (int)set(e, CURLOPT_HEADERDATA, a);
-	bad |= (int)set(e, CURLOPT_READFUNCTION, gate_no_read) | (int)set(e, CURLOPT_READDATA, a);
-	bad |= (int)set(e, CURLOPT_SEEKFUNCTION, gate_no_seek) | (int)set(e, CURLOPT_SEEKDATA, a);
+	bad |= (int)set(e, CURLOPT_READFUNCTION, gate_read) | (int)set(e, CURLOPT_READDATA, a);
+	bad |= (int)set(e, CURLOPT_SEEKFUNCTION, gate_seek) | (int)set(e, CURLOPT_SEEKDATA, a);
 	bad |= (int)set(e, CURLOPT_DEBUGFUNCTION, gate_debug) | (int)set(e, CURLOPT_DEBUGDATA, a);
 	bad |= (int)set(e, CURLOPT_XFERINFOFUNCTION, gate_progress) |
 	       (int)set(e, CURLOPT_XFERINFODATA, a);

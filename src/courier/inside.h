@@ -33,6 +33,9 @@ struct attempt {
 	struct curl_slist **lists; /* our copies of every list option */
 	size_t list_count;
 	struct curl_slist *headers, *bare; /* with and without the key header */
+	struct curl_slist *tail;           /* of a form's body: both lists end with it */
+	struct payload *payload;           /* null: `body` */
+	long keep_post;                    /* POSTREDIR */
 	bool cookie_engine, verbose;
 	int64_t linger_us, exit_wait_us;
 	char error[CURL_ERROR_SIZE];
@@ -56,6 +59,8 @@ struct attempt {
 	int64_t renew_us, captured_us;
 	bool stale, stale_head; /* the snapshot on the tape is older than what has come */
 	struct passes passes;
+	size_t read_at;             /* in the payload */
+	bool tail_off;              /* a redirect made a GET of it */
 	struct curl_slist *cookies; /* read by everybody once the tape has ended */
 };
 
@@ -129,6 +134,11 @@ void courier_awake(struct courier *c);
 /* build.c */
 int build_handle(struct attempt *a, const struct courier_plan *plan);
 void build_free(struct attempt *a);
+
+/* form.c: what a form's body adds to the header lists */
+int form_headers(struct attempt *a, const struct courier_plan *plan);
+bool form_drops_body(const struct attempt *a); /* by the answer that came last */
+void form_cut(struct attempt *a);              /* the lists end before the tail */
 
 /* gate.c: the callbacks of the handle */
 int gate_install(struct attempt *a);

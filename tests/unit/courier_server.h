@@ -95,8 +95,13 @@ static inline bool server_request(struct server *s, int fd, struct buf *b)
 
 	for (;;) {
 		const char *end = b->n ? memmem(b->data, b->n, "\r\n\r\n", 4) : NULL;
-		if (end && b->n >= (size_t)(end + 4 - b->data) + (size_t)content_length(b->data))
+		if (end && strcasestr(b->data, "\r\nTransfer-Encoding: chunked")) {
+			if (memcmp(b->data + b->n - 5, "0\r\n\r\n", 5) == 0)
+				return true;
+		} else if (end &&
+		           b->n >= (size_t)(end + 4 - b->data) + (size_t)content_length(b->data)) {
 			return true;
+		}
 		if (!server_readable(s, fd))
 			return false;
 		ssize_t n = recv(fd, chunk, sizeof chunk, 0);

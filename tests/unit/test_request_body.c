@@ -237,7 +237,7 @@ static void test_no_file(void **state)
 	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
 	limit = was;
-	limit.rlim_cur = 4096;
+	limit.rlim_cur = 2 << 20;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	fill(p, SIZE);
 	assert_int_equal(count_descriptors(), before);
