@@ -152,6 +152,15 @@ static void show_partial(struct serving *v, CURLcode code, struct info *info)
 		info_set_off(info, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, -1);
 }
 
+/* The last look at the transfer may be older than its end, and a replay has sent nothing. */
+static void show_sent(struct serving *v, const struct info *info)
+{
+	curl_off_t sent;
+
+	if (info && info_get(info, CURLINFO_SIZE_UPLOAD_T, &sent) == CURLE_OK)
+		v->player.uploaded = sent;
+}
+
 enum serve_how serve_tape(struct serving *v, struct tape *tape, struct attempt *attempt,
                           struct tape_end *end, CURLcode *code)
 {
@@ -173,6 +182,8 @@ enum serve_how serve_tape(struct serving *v, struct tape *tape, struct attempt *
 	}
 	if (how == SERVE_EARLY)
 		show_partial(v, *code, s->info);
+	else
+		show_sent(v, info);
 	return how;
 }
 

@@ -59,6 +59,9 @@ struct player {
 	bool error_set;  /* ERRORBUFFER holds the first error */
 	bool ended;
 	int64_t ticked_us; /* last progress callback; 0: none yet */
+	int64_t seen_us;   /* last tick */
+	int64_t metered_s; /* the second of the meter's last row, once `metered` */
+	bool metered;
 	curl_off_t ticked_down, ticked_up;
 	int64_t slow_since_us; /* LOW_SPEED: below the limit since; 0: not below */
 	struct {

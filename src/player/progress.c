@@ -8,8 +8,7 @@
  *
  * Not promised: which of its two texts libcurl would have chosen for a TCP connection that does not
  * come up in CONNECTTIMEOUT (two of its timers race for it; the other text names host and port).
- * The built-in meter. A program with NOPROGRESS 0 and no callback gets nothing on its stderr; the
- * times of a redirected transfer are counted from its start, not from its last hop. */
+ * The times of a redirected transfer are counted from its start, not from its last hop. */
 #include "player/inner.h"
 
 enum { SECOND_US = 1000000, CONNECT_DEFAULT_S = 300 };
@@ -17,11 +16,6 @@ enum { SECOND_US = 1000000, CONNECT_DEFAULT_S = 300 };
 static int64_t elapsed_ms(const struct player *p, int64_t now_us)
 {
 	return (now_us - p->started_us) / 1000;
-}
-
-static bool wants_progress(const struct player *p)
-{
-	return !p->sink.no_progress && (p->sink.xferinfo || p->sink.progress);
 }
 
 static int call_progress(const struct player *p, curl_off_t down_total, curl_off_t up_total)
@@ -34,16 +28,21 @@ static int call_progress(const struct player *p, curl_off_t down_total, curl_off
 	                   (double)up_total, (double)p->uploaded);
 }
 
-CURLcode player_progress(struct player *p)
+CURLcode player_progress(struct player *p, bool last)
 {
-	if (!wants_progress(p))
+	int result = CURL_PROGRESSFUNC_CONTINUE;
+
+	if (p->sink.no_progress)
 		return p->code;
 	p->ticked_down = p->body_seen;
 	p->ticked_up = p->uploaded;
 	curl_off_t up_total = p->sink.upload_size > 0 ? p->sink.upload_size : 0;
 	/* The size counts from the end of the header block on, as libcurl shows it. */
 	curl_off_t down_total = p->in_body && p->body_total > 0 ? p->body_total : 0;
-	int result = call_progress(p, down_total, up_total);
+	if (p->sink.xferinfo || p->sink.progress)
+		result = call_progress(p, down_total, up_total);
+	if (result == CURL_PROGRESSFUNC_CONTINUE)
+		player_meter(p, last);
 	if (result == 0 || result == CURL_PROGRESSFUNC_CONTINUE)
 		return p->code;
 	return player_fail(p, CURLE_ABORTED_BY_CALLBACK, "Callback aborted");
@@ -69,8 +68,7 @@ static void sample_rate(struct player *p, int64_t now_us)
 	p->rates++;
 }
 
-/* Bytes a second: over the samples kept, or since the start while there is only one. */
-static curl_off_t current_speed(const struct player *p, int64_t now_us)
+curl_off_t player_speed(const struct player *p, int64_t now_us)
 {
 	int64_t from_us = p->started_us;
 	curl_off_t from = 0, to = p->body_seen + p->uploaded;
@@ -92,7 +90,7 @@ static CURLcode check_speed(struct player *p, int64_t now_us)
 	const struct player_sink *s = &p->sink;
 	if (p->paused || s->low_speed_time <= 0)
 		return p->code;
-	if (current_speed(p, now_us) >= s->low_speed_limit) {
+	if (player_speed(p, now_us) >= s->low_speed_limit) {
 		p->slow_since_us = 0;
 		return p->code;
 	}
@@ -150,6 +148,7 @@ CURLcode player_tick(struct player *p, const struct player_phase *phase, int64_t
 	if (p->code || p->ended)
 		return p->code;
 	p->uploaded = phase->uploaded;
+	p->seen_us = now_us;
 	int64_t limit = p->sink.timeout_us;
 	if (limit > 0 && elapsed_ms(p, now_us) >= limit / 1000)
 		return whole_time_over(p, phase, now_us);
@@ -157,7 +156,7 @@ CURLcode player_tick(struct player *p, const struct player_phase *phase, int64_t
 	sample_rate(p, now_us);
 	if (progress_due(p, now_us)) {
 		p->ticked_us = now_us;
-		if (player_progress(p))
+		if (player_progress(p, false))
 			return p->code;
 	}
 	if (phase->sent && check_speed(p, now_us))
@@ -178,7 +177,7 @@ int64_t player_patience(const struct player *p, const struct player_phase *phase
 	int64_t patience = SECOND_US;
 	if (p->code || p->ended)
 		return 0;
-	if (wants_progress(p))
+	if (!p->sink.no_progress)
 		patience = sooner(patience, p->ticked_us ? p->ticked_us + SECOND_US : 0, now_us);
 	if (p->sink.timeout_us > 0)
 		patience = sooner(patience, p->started_us + p->sink.timeout_us, now_us);

@@ -55,6 +55,24 @@ def test_verbose_output_is_the_same(world, server):
     assert text(preload=False) == text()
 
 
+def test_the_built_in_meter_is_drawn(world, server):
+    """curl with its answer in a file: heading, first and last row, speeds and times aside."""
+    world.policy(match="POST http://127.0.0.1:*/orders")
+    body = world.write("body", "x" * 9000)
+
+    def rows(n, **env):
+        result = world.run(["curl", "-q", "-o", "answer", "-d", "@" + body, "%s/orders?size=300&n=%d" % (server.base, n)],
+                           text=False, **env)
+        head, *rows = result.err.split(b"\r")
+        assert result.rc == 0 and rows and [r.endswith(b"\n") for r in rows] == [False] * (len(rows) - 1) + [True]
+        return head, rows[0][:31], rows[-1][:31]
+
+    native = rows(1, preload=False)
+    assert native[2].startswith(b"100  9") and native[2].endswith(b"100  9000")
+    assert rows(2) == native                # executed
+    assert rows(2)[0::2] == native[0::2]    # replayed
+
+
 @pytest.mark.parametrize("name", [n for n in REQUESTS if n not in ("get", "head", "upload", "form", "own-key", "get-with-body", "two")])
 def test_a_protected_write_differs_by_its_key_only(world, server, name):
     world.policy(match="POST,PUT,PATCH,DELETE http://127.0.0.1:*/orders")
