@@ -1,0 +1,457 @@
+/* See capture.h. A rendering has a listener, a connection and a CURLM of its own, all gone when it
+ * is over; only the easy handle stays, since libcurl's bookkeeping of the form hangs on it. The
+ * listener is an abstract unix socket that the kernel names; who connects to it is checked to be
+ * this process. Not everything of the program's handle shapes its form: the content headers, the
+ * way names are escaped, the read callback that HTTPPOST streams take. All else stays at libcurl's
+ * defaults: no proxy, no cookies, no credentials are ever seen here.
+ *
+ * A form that libcurl itself has read on the program's handle is at its end, and a handle it comes
+ * to fresh does not know that. A first request is then made to find the end, and the second one
+ * rewinds it. In the other direction a request is begun, which rewinds, and dropped before its
+ * body. */
+#include "request/capture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "request/rendered.h"
+
+enum { BLOCK = 65536, IDLE_TURNS = 4, PRIME_TURNS = 64 };
+enum purpose { FOR_BODY, FOR_HEAD, FOR_END };
+
+struct rendering {
+	const struct flavour *fl;
+	struct capture *capture;
+	CURLM *multi;
+	int listener, peer;
+	struct sockaddr_un address;
+	socklen_t address_size;
+	struct curl_slist *headers;
+	enum purpose purpose;
+	struct rendered rendered;
+	size_t limit;
+	bool whole, ended, moved;
+	char error[CURL_ERROR_SIZE];
+	CURLcode code;
+};
+
+/* --- the listener --- */
+
+static int above_stdio(int fd)
+{
+	int moved;
+
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	close(fd);
+	return moved;
+}
+
+static int open_socket(void)
+{
+	return above_stdio(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+static bool start_listening(struct rendering *r)
+{
+	struct sockaddr_un any = {.sun_family = AF_UNIX};
+
+	r->listener = open_socket();
+	r->address_size = sizeof(r->address);
+	return r->listener >= 0 &&
+	       bind(r->listener, (struct sockaddr *)&any, sizeof(any.sun_family)) == 0 &&
+	       listen(r->listener, 8) == 0 &&
+	       getsockname(r->listener, (struct sockaddr *)&r->address, &r->address_size) == 0 &&
+	       r->address_size > offsetof(struct sockaddr_un, sun_path) + 1;
+}
+
+static bool is_ours(int fd)
+{
+	struct ucred peer;
+	socklen_t n = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && peer.pid == getpid();
+}
+
+static void accept_own(struct rendering *r)
+{
+	int fd = above_stdio(accept4(r->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+
+	if (fd >= 0 && is_ours(fd))
+		r->peer = fd;
+	else if (fd >= 0)
+		close(fd);
+}
+
+/* libcurl would make one that programs run by this one inherit. */
+static curl_socket_t on_open(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	(void)ctx, (void)purpose, (void)address;
+	return open_socket();
+}
+
+/* --- the handle --- */
+
+static size_t on_answer(char *data, size_t size, size_t n, void *ctx)
+{
+	(void)data, (void)ctx;
+	return size * n;
+}
+
+static bool shapes_form(const char *line)
+{
+	static const char *const names[] = {"Content-Type", "Content-Disposition",
+	                                    "Content-Transfer-Encoding"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		size_t n = strlen(names[i]);
+
+		if (strncasecmp(line, names[i], n) == 0 && (line[n] == ':' || line[n] == ';'))
+			return true;
+	}
+	return false;
+}
+
+static bool add_header(struct rendering *r, const char *line)
+{
+	struct curl_slist *more = CURL_FN(r->fl, slist_append)(r->headers, line);
+
+	r->headers = more ? more : r->headers;
+	return more != NULL;
+}
+
+static bool make_headers(struct rendering *r, const struct options *o)
+{
+	const struct curl_slist *l = options_pointer(o, CURLOPT_HTTPHEADER);
+	bool ok = add_header(r, r->purpose == FOR_BODY ? "Expect:" : "Expect: 100-continue");
+
+	for (; ok && l; l = l->next) {
+		if (shapes_form(l->data))
+			ok = add_header(r, l->data);
+	}
+	return ok;
+}
+
+static int set_form(struct rendering *r, const struct options *o)
+{
+	__typeof__(&curl_easy_setopt) set = CURL_FN(r->fl, easy_setopt);
+	CURL *e = r->capture->easy;
+	int bad = 0;
+
+	if (options_get(o, CURLOPT_MIME_OPTIONS))
+		bad |= (int)set(e, CURLOPT_MIME_OPTIONS, options_long(o, CURLOPT_MIME_OPTIONS, 0));
+	if (options_get(o, CURLOPT_UPLOAD_BUFFERSIZE))
+		bad |= (int)set(e, CURLOPT_UPLOAD_BUFFERSIZE,
+		                options_long(o, CURLOPT_UPLOAD_BUFFERSIZE, BLOCK));
+	bad |= (int)set(e, CURLOPT_READFUNCTION, options_function(o, CURLOPT_READFUNCTION));
+	if (o->kind == HTTP_FORM)
+		bad |= (int)set(e, CURLOPT_HTTPPOST, options_pointer(o, CURLOPT_HTTPPOST));
+	return bad;
+}
+
+/* 0, or what libcurl would not take. */
+static int set_handle(struct rendering *r, const struct options *o)
+{
+	__typeof__(&curl_easy_setopt) set = CURL_FN(r->fl, easy_setopt);
+	CURL *e = r->capture->easy;
+	char name[sizeof(r->address.sun_path) + 1] = {0};
+	size_t n = r->address_size - offsetof(struct sockaddr_un, sun_path) - 1;
+	int bad = 0;
+
+	memcpy(name, r->address.sun_path + 1, n);
+	bad |= (int)set(e, CURLOPT_URL, "http://localhost/");
+	bad |= (int)set(e, CURLOPT_ABSTRACT_UNIX_SOCKET, name);
+	bad |= (int)set(e, CURLOPT_PROXY, "") | (int)set(e, CURLOPT_NOSIGNAL, 1L);
+	bad |= (int)set(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	bad |= (int)set(e, CURLOPT_OPENSOCKETFUNCTION, on_open);
+	bad |= (int)set(e, CURLOPT_WRITEFUNCTION, on_answer);
+	bad |= (int)set(e, CURLOPT_ERRORBUFFER, r->error);
+	bad |= (int)set(e, CURLOPT_HTTPHEADER, r->headers);
+	return bad | set_form(r, o);
+}
+
+static bool begin(struct rendering *r, const struct options *o)
+{
+	if (!start_listening(r) || !make_headers(r, o) || set_handle(r, o))
+		return false;
+	r->multi = CURL_FN(r->fl, multi_init)();
+	return r->multi && !CURL_FN(r->fl, multi_add_handle)(r->multi, r->capture->easy);
+}
+
+static void end(struct rendering *r)
+{
+	CURL *e = r->capture->easy;
+
+	if (r->multi) {
+		CURL_FN(r->fl, multi_remove_handle)(r->multi, e);
+		CURL_FN(r->fl, multi_cleanup)(r->multi);
+	}
+	CURL_FN(r->fl, easy_setopt)(e, CURLOPT_HTTPHEADER, NULL);
+	CURL_FN(r->fl, easy_setopt)(e, CURLOPT_ERRORBUFFER, NULL);
+	if (r->headers)
+		CURL_FN(r->fl, slist_free_all)(r->headers);
+	if (r->peer >= 0)
+		close(r->peer);
+	if (r->listener >= 0)
+		close(r->listener);
+	rendered_free(&r->rendered);
+}
+
+/* --- the loop --- */
+
+static void say(struct rendering *r, const char *text)
+{
+	ssize_t sent = send(r->peer, text, strlen(text), MSG_NOSIGNAL);
+
+	(void)sent; /* a connection that just opened has room for a line */
+}
+
+static enum capture_result feed(struct rendering *r, const char *data, size_t n)
+{
+	bool had_head = rendered_has_head(&r->rendered);
+
+	switch (rendered_feed(&r->rendered, data, n)) {
+	case RENDERED_NO_MEMORY:
+		return CAPTURE_NO_MEMORY;
+	case RENDERED_BAD:
+		return CAPTURE_CANNOT;
+	case RENDERED_WHOLE:
+		r->whole = true;
+		say(r, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+		break;
+	default:
+		break;
+	}
+	if (r->purpose == FOR_END && !had_head && rendered_has_head(&r->rendered))
+		say(r, "HTTP/1.1 100 Continue\r\n\r\n");
+	return payload_size(r->rendered.body) > r->limit ? CAPTURE_OVERSIZE : CAPTURE_DONE;
+}
+
+static enum capture_result take(struct rendering *r)
+{
+	static __thread char block[BLOCK];
+	ssize_t n;
+
+	if (r->peer < 0)
+		accept_own(r);
+	n = r->peer < 0 || r->whole ? 0 : recv(r->peer, block, sizeof(block), MSG_DONTWAIT);
+	if (n <= 0)
+		return CAPTURE_DONE;
+	r->moved = true;
+	return feed(r, block, (size_t)n);
+}
+
+static void reap(struct rendering *r)
+{
+	struct CURLMsg *m;
+	int left;
+
+	while ((m = CURL_FN(r->fl, multi_info_read)(r->multi, &left))) {
+		if (m->msg != CURLMSG_DONE)
+			continue;
+		r->ended = true;
+		r->code = m->data.result;
+	}
+}
+
+/* One step of both ends. */
+static enum capture_result turn(struct rendering *r)
+{
+	int running;
+
+	r->moved = false;
+	if (CURL_FN(r->fl, multi_perform)(r->multi, &running))
+		return CAPTURE_CANNOT;
+	reap(r);
+	return take(r);
+}
+
+static enum capture_result outcome(const struct rendering *r)
+{
+	if (r->code)
+		return CAPTURE_FAILED;
+	return r->whole ? CAPTURE_DONE : CAPTURE_CANNOT;
+}
+
+/* Until the request is whole and libcurl content. */
+static enum capture_result run(struct rendering *r, body_watch *watch, void *ctx)
+{
+	unsigned idle = 0;
+
+	while (!r->ended) {
+		enum capture_result result = turn(r);
+		bool resume = false;
+
+		if (result != CAPTURE_DONE)
+			return result;
+		idle = r->moved || r->ended ? 0 : idle + 1;
+		if (!watch(ctx, idle > IDLE_TURNS, &resume))
+			return CAPTURE_STOPPED;
+		if (resume)
+			CURL_FN(r->fl, easy_pause)(r->capture->easy, CURLPAUSE_CONT);
+	}
+	while (!r->whole && take(r) == CAPTURE_DONE && r->moved)
+		r->moved = false;
+	return outcome(r);
+}
+
+/* A request that is begun and dropped: FOR_HEAD before its body, which leaves the form rewound, or
+ * FOR_END once the form was asked for bytes. True: the form is still attached. */
+static bool touch(struct capture *c, const struct flavour *fl, const struct options *o,
+                  enum purpose purpose)
+{
+	struct payload *nowhere = payload_new();
+	struct rendering r = {.fl = fl,
+	                      .capture = c,
+	                      .listener = -1,
+	                      .peer = -1,
+	                      .purpose = purpose,
+	                      .limit = SIZE_MAX,
+	                      .rendered = {.body = nowhere}};
+	unsigned after = 0;
+	bool attached;
+
+	if (nowhere && begin(&r, o)) {
+		for (unsigned i = 0; i < PRIME_TURNS && !r.ended && after < IDLE_TURNS; i++) {
+			if (turn(&r) != CAPTURE_DONE)
+				break;
+			if (rendered_has_head(&r.rendered) && purpose == FOR_HEAD)
+				break;
+			after += rendered_has_head(&r.rendered) && !r.moved;
+		}
+	}
+	attached = r.rendered.type && strcasestr(r.rendered.type, "boundary=");
+	end(&r);
+	payload_unref(nowhere);
+	return attached;
+}
+
+/* --- the form --- */
+
+static CURL *make_easy(struct capture *c, const struct flavour *fl)
+{
+	if (c->busy && c->easy) { /* left behind in the middle: not to be used or freed again */
+		CURL_FN(fl, easy_setopt)(c->easy, CURLOPT_MIMEPOST, NULL);
+		*c = (struct capture){.used = true};
+	}
+	if (!c->easy)
+		c->easy = CURL_FN(fl, easy_init)();
+	return c->easy;
+}
+
+/* Move the form from the program's handle to ours. */
+static bool attach(struct capture *c, const struct flavour *fl, CURL *program,
+                   const struct options *o)
+{
+	__typeof__(&curl_easy_setopt) set = CURL_FN(fl, easy_setopt);
+	curl_mime *mime = options_pointer(o, CURLOPT_MIMEPOST);
+
+	if (o->kind != HTTP_MIME || (mime && c->mime == mime))
+		return true;
+	if (set(program, CURLOPT_MIMEPOST, NULL) || set(c->easy, CURLOPT_MIMEPOST, mime)) {
+		set(program, CURLOPT_MIMEPOST, mime);
+		return false;
+	}
+	c->mime = mime;
+	if (c->used)
+		touch(c, fl, o, FOR_END);
+	c->used = false;
+	return true;
+}
+
+static enum capture_result hand_over(struct rendering *r, struct captured *out)
+{
+	out->type = r->rendered.type ? r->rendered.type : strdup("");
+	r->rendered.type = NULL;
+	out->size = r->rendered.length;
+	if (!out->type || payload_seal(r->rendered.body) != 0)
+		return CAPTURE_NO_MEMORY;
+	out->body = payload_ref(r->rendered.body);
+	return CAPTURE_DONE;
+}
+
+enum capture_result capture_render(struct capture *c, const struct flavour *fl, CURL *program,
+                                   const struct options *options, size_t limit, body_watch *watch,
+                                   void *ctx, struct captured *out)
+{
+	struct rendering r = {.fl = fl,
+	                      .capture = c,
+	                      .listener = -1,
+	                      .peer = -1,
+	                      .limit = limit,
+	                      .rendered = {.body = payload_new()}};
+	enum capture_result result = CAPTURE_CANNOT;
+
+	*out = (struct captured){0};
+	if (!r.rendered.body || !make_easy(c, fl)) {
+		payload_unref(r.rendered.body);
+		return CAPTURE_NO_MEMORY;
+	}
+	c->busy = true;
+	if (attach(c, fl, program, options) && begin(&r, options))
+		result = run(&r, watch, ctx);
+	if (result == CAPTURE_DONE)
+		result = hand_over(&r, out);
+	out->code = r.code;
+	memcpy(out->error, r.error, sizeof(out->error));
+	end(&r);
+	c->busy = false;
+	payload_unref(r.rendered.body);
+	if (result != CAPTURE_DONE) {
+		free(out->type);
+		out->type = NULL;
+	}
+	return result;
+}
+
+bool capture_keeps(struct capture *c, const struct flavour *fl, const curl_mime *mime)
+{
+	__typeof__(&curl_easy_setopt) set = CURL_FN(fl, easy_setopt);
+
+	if (!c->mime || c->busy)
+		return false;
+	/* The address may be that of a new form, the old one freed: then it is attached here. */
+	if (mime == c->mime && set(c->easy, CURLOPT_MIMEPOST, mime) == CURLE_OK)
+		return true;
+	set(c->easy, CURLOPT_MIMEPOST, NULL);
+	c->mime = NULL;
+	return false;
+}
+
+void capture_give_back(struct capture *c, const struct flavour *fl, CURL *program,
+                       const struct options *options)
+{
+	__typeof__(&curl_easy_setopt) set = CURL_FN(fl, easy_setopt);
+	curl_mime *mime = c->mime;
+	bool attached;
+
+	if (!mime || c->busy)
+		return;
+	attached = touch(c, fl, options, FOR_HEAD);
+	set(c->easy, CURLOPT_MIMEPOST, NULL);
+	c->mime = NULL;
+	if (attached)
+		set(program, CURLOPT_MIMEPOST, mime);
+}
+
+void capture_note_use(struct capture *c)
+{
+	c->used = true;
+}
+
+void capture_drop(struct capture *c, const struct flavour *fl)
+{
+	if (c->easy && c->busy)
+		CURL_FN(fl, easy_setopt)(c->easy, CURLOPT_MIMEPOST, NULL);
+	else if (c->easy)
+		CURL_FN(fl, easy_cleanup)(c->easy);
+	*c = (struct capture){0};
+}

@@ -1,0 +1,65 @@
+/* Forms (MIMEPOST, HTTPPOST), rendered by libcurl itself.
+ *
+ * Boundaries, encoders, nested parts, files, data callbacks: nobody renders a form as libcurl does
+ * but libcurl. So it sends the request, on the program's thread, to a listener of ours in this
+ * process, from a handle of ours; what arrives is the body. The program's read callbacks run inside
+ * its own perform, with no lock held.
+ *
+ * The program's curl_mime is moved to that handle and stays there: libcurl rewinds a form only on
+ * the handle that read it. Where libcurl itself is to use the program's handle again, the form is
+ * rewound and goes back (capture_give_back). HTTPPOST lists are read afresh each time and not
+ * moved.
+ */
+#ifndef SENDONCE_REQUEST_CAPTURE_H
+#define SENDONCE_REQUEST_CAPTURE_H
+
+#include "base/curlapi.h"
+#include "base/options.h"
+#include "base/payload.h"
+#include "request/body.h"
+
+/* Belongs to one handle of the program. All zero: nothing was captured yet. */
+struct capture {
+	CURL *easy;      /* ours, or null */
+	curl_mime *mime; /* the program's, while it is attached to `easy` */
+	bool busy;       /* a callback jumped out of it */
+	bool used;       /* libcurl has read the form on the program's own handle */
+};
+
+struct captured {
+	struct payload *body; /* the caller's: sealed */
+	curl_off_t size;      /* -1: libcurl sends it in chunks */
+	char *type;           /* the caller's: Content-Type, "" when there is none */
+	CURLcode code;        /* CAPTURE_FAILED: what perform would have returned */
+	char error[CURL_ERROR_SIZE];
+};
+
+enum capture_result {
+	CAPTURE_DONE,
+	CAPTURE_FAILED,    /* libcurl could not render it: `code` and `error` are its own */
+	CAPTURE_OVERSIZE,  /* more than `limit` bytes */
+	CAPTURE_NO_MEMORY, /* nor disk */
+	CAPTURE_STOPPED,   /* the watch said so */
+	CAPTURE_CANNOT     /* no listener, or a libcurl that does not let us */
+};
+
+/* Render what `options`, those of `program`, say. A result other than CAPTURE_DONE gives no body.
+ */
+enum capture_result capture_render(struct capture *c, const struct flavour *fl, CURL *program,
+                                   const struct options *options, size_t limit, body_watch *watch,
+                                   void *ctx, struct captured *out);
+
+/* The program sets MIMEPOST. True: it set the form that is attached here, which stays; its own
+ * handle must not get it. */
+bool capture_keeps(struct capture *c, const struct flavour *fl, const curl_mime *mime);
+
+/* Before libcurl itself performs or duplicates `program`. */
+void capture_give_back(struct capture *c, const struct flavour *fl, CURL *program,
+                       const struct options *options);
+/* libcurl has performed the program's handle with the form on it. */
+void capture_note_use(struct capture *c);
+
+/* The program's handle is cleaned up or reset. The form itself is the program's. */
+void capture_drop(struct capture *c, const struct flavour *fl);
+
+#endif
