@@ -9,19 +9,25 @@ static const char *text_or_null(const char *text)
 	return text && *text ? text : NULL;
 }
 
+/* Null where it was never found out: all zero. */
+static const uint8_t *bytes_or_null(const uint8_t *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (bytes[i])
+			return bytes;
+	return NULL;
+}
+
 void tally_write(const struct tally *t, const char *name)
 {
 	struct event event = notice_event(t->process, name);
-	bool traced = false;
 
-	for (size_t i = 0; i < sizeof(t->trace); i++)
-		traced = traced || t->trace[i] != 0;
 	event.operation = t->rule->operation;
 	event.method = t->method;
 	event.host = t->host;
 	event.path = t->rule->path_text;
 	event.key = text_or_null(t->key);
-	event.fingerprint = t->fingerprint;
+	event.fingerprint = bytes_or_null(t->fingerprint, sizeof(t->fingerprint));
 	event.record = t->record;
 	event.generation = t->generation ? t->generation : -1;
 	event.attempt = t->attempt ? t->attempt : -1;
@@ -34,6 +40,6 @@ void tally_write(const struct tally *t, const char *name)
 	event.reason = text_or_null(t->reason);
 	event.outcome = t->outcome;
 	event.served = t->served;
-	event.trace = traced ? t->trace : NULL;
+	event.trace = bytes_or_null(t->trace, sizeof(t->trace));
 	notice_send(t->process, &event);
 }

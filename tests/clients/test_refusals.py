@@ -145,6 +145,8 @@ def test_foreign_file(world, server, content):
 def test_an_empty_file_is_no_ledger(world, server):
     open(world.ledger, "w").close()
     ledger_refused(world, server)
+    told = world.events("refusal")
+    assert told and not any({"key", "fingerprint", "record"} & set(e) for e in told)  # what nobody knows is left out
 
 
 def test_symbolic_link(world, server):
