@@ -7,6 +7,7 @@
  * between does not show. */
 #include <errno.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/corelink.h"
 #include "base/curlapi.h"
@@ -103,12 +104,12 @@ static CURLcode hook_easy_setopt(CURL *handle, CURLoption option, uintptr_t word
 	return code;
 }
 
-/* The rule for the request this handle is about to make; null: none, or it is not HTTP. */
-static const struct rule *rule_of(struct shadow *s, const struct process *process)
+static const struct rule *ask_policy(const struct shadow *s, const char *method,
+                                     const struct process *process)
 {
 	const struct request_target *t = &s->target;
 	struct policy_target target = {
-	        .method = span_of(request_method(&s->options)),
+	        .method = span_of(method),
 	        .scheme = span_of(t->scheme),
 	        .host = span_of(t->host),
 	        .port = t->port,
@@ -116,6 +117,23 @@ static const struct rule *rule_of(struct shadow *s, const struct process *proces
 	};
 
 	return policy_match(process->policy, &target);
+}
+
+/* The rule for the request this handle is about to make; null: none, or it is not HTTP. */
+static const struct rule *rule_of(struct shadow *s, const struct process *process)
+{
+	struct ruled *known = &s->ruled;
+	const char *method = request_method(&s->options);
+	size_t n = strlen(method);
+
+	if (known->made == s->target.made && strcmp(known->method, method) == 0)
+		return known->rule;
+	if (n >= sizeof(known->method))
+		return ask_policy(s, method, process);
+	memcpy(known->method, method, n + 1);
+	known->rule = ask_policy(s, method, process);
+	known->made = s->target.made;
+	return known->rule;
 }
 
 enum answerer { LIBCURL, US };

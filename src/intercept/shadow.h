@@ -25,14 +25,23 @@ struct playing {
 	struct tape *tape; /* null until there is one */
 };
 
+/* Which rule names the target, for one method: asked of the policy once a URL, not at each request.
+ */
+struct ruled {
+	unsigned made; /* of the target; 0: not asked */
+	char method[16];
+	const struct rule *rule;
+};
+
 struct shadow {
 	CURL *handle; /* the key */
 	const struct flavour *flavour;
 	struct options options;
 	struct request_target target;
+	struct ruled ruled;
 	struct ambient ambient; /* as it was when the last write began */
-	bool raw_reported;   /* an event told of curl_easy_send */
-	bool cookies_loaded; /* COOKIEFILE was read into the program's handle */
+	bool raw_reported;      /* an event told of curl_easy_send */
+	bool cookies_loaded;    /* COOKIEFILE was read into the program's handle */
 
 	/* The last transfer, if we played it: what getinfo and the header functions answer from. */
 	bool played;

@@ -207,12 +207,16 @@ int request_target_update(struct request_target *t, const struct flavour *fl,
                           const struct options *options)
 {
 	bool has_curlu = options_pointer(options, CURLOPT_CURLU) != NULL;
+	unsigned made;
 
 	if (t->change == options->change + 1 && !has_curlu)
 		return 0;
+	made = t->made + 1;
 	clear(t);
+	t->made = made;
 	if (make(fl, options, t) != 0) {
 		clear(t);
+		t->made = made;
 		return -1;
 	}
 	t->change = options->change + 1;

@@ -303,6 +303,7 @@ static void kept_until_changed(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(request_target_update(&t, &counted, &o), 0);
 	assert_int_equal(parses, 1);
+	assert_int_equal(t.made, 1);
 	options_set(&o, CURLOPT_POSTFIELDS, (uintptr_t) "a");
 	options_set(&o, CURLOPT_TIMEOUT, 5);
 	assert_int_equal(request_target_update(&t, &counted, &o), 0);
@@ -315,6 +316,7 @@ static void kept_until_changed(void **state)
 	assert_int_equal(request_target_update(&t, &counted, &o), 0);
 	assert_int_equal(request_target_update(&t, &counted, &o), 0);
 	assert_int_equal(parses, 3);
+	assert_int_equal(t.made, 3);
 	assert_false(t.valid);
 	request_target_free(&t);
 	options_free(&o);
