@@ -185,7 +185,7 @@ static int fail_open(const struct ledger_options *o, int code, struct ledger_err
 	if (code == EROFS || code == EACCES || code == EPERM)
 		return file_fail(
 		        error, LEDGER_CANNOT,
-		        "%s: cannot be opened for %s: %s; make it writable for this user or "
+		        "%s: cannot be opened for %s: %s; use it as the user it belongs to, or "
 		        "name another ledger",
 		        o->path, o->read_only ? "reading" : "writing", strerror(code));
 	return file_fail(error, LEDGER_CANNOT, "%s: %s", o->path, strerror(code));
