@@ -210,20 +210,16 @@ void attempt_orphan(struct attempt *a)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Taken before the tape's end was told, and never changed afterwards. */
-struct curl_slist *attempt_cookies(struct attempt *a)
+/* The second list was taken before the tape's end was told; neither changes afterwards. */
+bool attempt_cookies(struct attempt *a, const struct curl_slist **before,
+                     const struct curl_slist **after)
 {
-	const struct flavour *fl = a->courier->fl;
-	struct curl_slist *copy = NULL;
 	struct tape_end end;
 
 	tape_ended(a->tape, &end);
-	if (!end.ended)
-		return NULL;
-	for (const struct curl_slist *s = a->cookies; s; s = s->next) {
-		struct curl_slist *more = CURL_FN(fl, slist_append)(copy, s->data);
-
-		copy = more ? more : copy;
-	}
-	return copy;
+	if (!end.ended || !a->cookie_engine)
+		return false;
+	*before = a->old_cookies;
+	*after = a->cookies;
+	return true;
 }

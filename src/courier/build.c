@@ -66,6 +66,24 @@ static bool build_in(const CURLoption *list, size_t n, CURLoption id)
 }
 #define BUILD_IN(list, id) build_in(list, sizeof(list) / sizeof(list)[0], id)
 
+/* HSTS would turn http into https before the write leaves, and alt-svc leads it elsewhere.
+ * Negotiate alone means the Kerberos identity of the process, which is no account we can know. */
+static bool build_refuses_number(const struct option *o)
+{
+	switch (o->id) {
+	case CURLOPT_CONNECT_ONLY:
+	case CURLOPT_HSTS_CTRL:
+	case CURLOPT_ALTSVC_CTRL:
+	case CURLOPT_RESUME_FROM:
+		return true;
+	case CURLOPT_HTTPAUTH:
+	case CURLOPT_PROXYAUTH:
+		return ((unsigned long)o->v.num & ~CURLAUTH_ONLY) == CURLAUTH_NEGOTIATE;
+	default:
+		return false;
+	}
+}
+
 static bool build_refuses(const struct option *o)
 {
 	switch (o->kind) {
@@ -73,13 +91,12 @@ static bool build_refuses(const struct option *o)
 		return true;
 	case OPTION_FUNCTION:
 		return o->v.fn && !BUILD_IN(build_played, o->id);
-	case OPTION_LONG: /* HSTS would turn http into https before the write leaves */
-		return o->v.num && (o->id == CURLOPT_CONNECT_ONLY || o->id == CURLOPT_HSTS_CTRL ||
-		                    o->id == CURLOPT_RESUME_FROM);
+	case OPTION_LONG:
+		return o->v.num && build_refuses_number(o);
 	case OPTION_OFF_T: /* even a POST of fields is wound forward by the program's callbacks */
 		return o->v.off && o->id == CURLOPT_RESUME_FROM_LARGE;
 	case OPTION_STRING:
-		return o->v.text && o->id == CURLOPT_HSTS;
+		return o->v.text && (o->id == CURLOPT_HSTS || o->id == CURLOPT_ALTSVC);
 	default:
 		return false;
 	}
@@ -301,27 +318,6 @@ static int build_method(struct attempt *a, const struct courier_plan *plan)
 	return plan->body_kind == BODY_NONE ? COURIER_OK : COURIER_CANNOT;
 }
 
-static bool build_has_cookies(const struct courier_plan *plan)
-{
-	return plan->cookies || options_text(plan->options, CURLOPT_COOKIEFILE) ||
-	       options_text(plan->options, CURLOPT_COOKIEJAR) ||
-	       options_get(plan->options, CURLOPT_COOKIELIST);
-}
-
-static int build_cookies(struct attempt *a, const struct courier_plan *plan)
-{
-	__typeof__(&curl_easy_setopt) set = CURL_FN(a->courier->fl, easy_setopt);
-
-	a->cookie_engine = build_has_cookies(plan);
-	if (!a->cookie_engine)
-		return COURIER_OK;
-	if (set(a->easy, CURLOPT_COOKIEFILE, ""))
-		return COURIER_CANNOT;
-	for (const struct curl_slist *line = plan->cookies; line; line = line->next)
-		(void)set(a->easy, CURLOPT_COOKIELIST, line->data); /* one line may have expired */
-	return COURIER_OK;
-}
-
 /* The program's own limit for connecting, so that it ends in libcurl's own words; nothing has left
  * then. Seconds and milliseconds share one place: the last one set counts. */
 static long build_connect_ms(const struct options *o)
@@ -367,7 +363,7 @@ int build_handle(struct attempt *a, const struct courier_plan *plan)
 	rc = rc ? rc : build_url(a, plan->options);
 	rc = rc ? rc : build_headers(a, plan);
 	rc = rc ? rc : build_method(a, plan);
-	rc = rc ? rc : build_cookies(a, plan);
+	rc = rc ? rc : cookies_install(a, plan);
 	return rc ? rc : build_own(a, plan);
 }
 
@@ -385,6 +381,7 @@ void build_free(struct attempt *a)
 	drop(a->tail);
 	drop(a->cookies);
 	payload_unref(a->payload);
+	drop(a->old_cookies);
 	free(a->body);
 	free(a->url);
 	passes_free(&a->passes);

@@ -103,9 +103,12 @@ void attempt_orphan(struct attempt *a);
 /* Take it off the CURLM; its tape ends `stopped`. */
 void attempt_cancel(struct attempt *a);
 
-/* Cookies the transfer left behind, as COOKIELIST lines, for the program's own handle. Null: none.
- * The caller frees with the flavour's slist_free_all. Only after the end. */
-struct curl_slist *attempt_cookies(struct attempt *a);
+/* Whether a handle with these options has a cookie engine. */
+bool courier_has_cookies(const struct options *options);
+/* The cookies it started with and those it left behind, as COOKIELIST lines; null: none. Borrowed
+ * from the attempt. False: it has not ended, or had no engine. */
+bool attempt_cookies(struct attempt *a, const struct curl_slist **before,
+                     const struct curl_slist **after);
 
 /* Process life: exit waits for orphans (bounded by each one's exit_wait_us; `abandon` for the rest)
  * and then keeps the loop lock for ever. Fork: prepare/parent/child around fork(2); in the child

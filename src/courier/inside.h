@@ -36,6 +36,7 @@ struct attempt {
 	struct curl_slist *tail;           /* of a form's body: both lists end with it */
 	struct payload *payload;           /* null: `body` */
 	long keep_post;                    /* POSTREDIR */
+	struct curl_slist *old_cookies;    /* what the cookie engine was given */
 	bool cookie_engine, verbose;
 	int64_t linger_us, exit_wait_us;
 	char error[CURL_ERROR_SIZE];
@@ -139,6 +140,9 @@ void build_free(struct attempt *a);
 int form_headers(struct attempt *a, const struct courier_plan *plan);
 bool form_drops_body(const struct attempt *a); /* by the answer that came last */
 void form_cut(struct attempt *a);              /* the lists end before the tail */
+
+/* cookies.c */
+int cookies_install(struct attempt *a, const struct courier_plan *plan);
 
 /* gate.c: the callbacks of the handle */
 int gate_install(struct attempt *a);

@@ -8,6 +8,7 @@
 #include "courier/answer.h"
 #include "courier/courier.h"
 #include "intercept/inplace.h"
+#include "intercept/jar.h"
 #include "intercept/local.h"
 #include "intercept/notice.h"
 #include "intercept/send.h"
@@ -102,38 +103,12 @@ static int take_hold(struct writing *w, const struct record_view *view, struct v
 	return ledger_reserve(w->ledger, &made, fresh ? NULL : view, now, hold);
 }
 
-static struct curl_slist *program_cookies(struct shadow *s)
-{
-	const struct options *o = &s->options;
-	struct curl_slist *list = NULL;
-
-	if (!options_get(o, CURLOPT_COOKIEFILE) && !options_get(o, CURLOPT_COOKIEJAR) &&
-	    !options_get(o, CURLOPT_COOKIELIST) && !options_pointer(o, CURLOPT_SHARE))
-		return NULL;
-	/* The program's own handle never performs, so its cookie file is read by request, once. */
-	if (!s->cookies_loaded && options_text(o, CURLOPT_COOKIEFILE))
-		CURL_FN(s->flavour, easy_setopt)(s->handle, CURLOPT_COOKIELIST, "RELOAD");
-	s->cookies_loaded = true;
-	CURL_FN(s->flavour, easy_getinfo)(s->handle, CURLINFO_COOKIELIST, &list);
-	return list;
-}
-
-static void return_cookies(struct shadow *s, struct attempt *attempt)
-{
-	struct curl_slist *list = attempt_cookies(attempt);
-
-	for (const struct curl_slist *c = list; c; c = c->next)
-		CURL_FN(s->flavour, easy_setopt)(s->handle, CURLOPT_COOKIELIST, c->data);
-	if (list)
-		CURL_FN(s->flavour, slist_free_all)(list);
-}
-
 static int start(struct writing *w, struct send *send, struct plan_texts *texts,
                  struct attempt **attempt)
 {
 	const struct rule *rule = w->rule;
 	bool own = w->id.has_own_key && strcmp(texts->key, w->id.own_key_text) == 0;
-	struct curl_slist *cookies = program_cookies(w->shadow);
+	struct curl_slist *cookies = jar_take(w->shadow);
 	struct courier_plan plan = {
 	        .flavour = w->shadow->flavour,
 	        .options = &w->shadow->options,
@@ -156,8 +131,7 @@ static int start(struct writing *w, struct send *send, struct plan_texts *texts,
 
 	snprintf(texts->header, sizeof(texts->header), "%s: %s", rule->carrier_name, texts->key);
 	rc = attempt_start(&plan, attempt);
-	if (cookies)
-		CURL_FN(w->shadow->flavour, slist_free_all)(cookies);
+	CURL_FN(w->shadow->flavour, slist_free_all)(cookies);
 	return rc;
 }
 
@@ -228,7 +202,7 @@ static enum step serve_sending(struct writing *w, struct send *send, struct atte
 	else if (code == CURLE_HTTP_RETURNED_ERROR)
 		await_rest(w, attempt);
 	part(send, attempt);
-	return_cookies(w->shadow, attempt);
+	jar_return(w->shadow, attempt);
 	if (is_delivery(code) && attempt_over(attempt) && send_is_done(send))
 		delivered(w, record, generation);
 	send_leave(send, code, w->serving.player.body_seen);
@@ -339,6 +313,7 @@ static enum step join_tape(struct writing *w, const struct record_view *view,
 		code = serve_end(&w->serving, &end);
 	else if (code == CURLE_HTTP_RETURNED_ERROR)
 		await_rest(w, attempt);
+	jar_return(w->shadow, attempt);
 	return joined(w, view, code);
 }
 

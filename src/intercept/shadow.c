@@ -92,7 +92,6 @@ void shadow_reset(struct shadow *s)
 
 	options_free(&s->options);
 	s->options.change = change + 1; /* the parsed target is stale */
-	s->cookies_loaded = false;
 	forget_transfer(s);
 }
 

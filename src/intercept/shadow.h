@@ -41,7 +41,6 @@ struct shadow {
 	struct ruled ruled;
 	struct ambient ambient; /* as it was when the last write began */
 	bool raw_reported;      /* an event told of curl_easy_send */
-	bool cookies_loaded;    /* COOKIEFILE was read into the program's handle */
 
 	/* The last transfer, if we played it: what getinfo and the header functions answer from. */
 	bool played;

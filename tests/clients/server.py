@@ -11,7 +11,7 @@ What happens to a request is said in its query, so that one server serves every 
     die=1         on the second or a later request of a connection: execute, close without a byte
     status=N      answer N (with exec=0: without executing); retry_after=S adds the header
     redirect=N    answer N with Location: `to`; executes nothing. status=303&to=.. executes; ID in `to` is the order's id
-    auth=basic|digest   401 unless the credentials are those of user `u`, password `p`
+    auth=basic|digest|ntlm   401 unless the credentials are those of user `u`, password `p`
     times=N       the fault (late, cut, cutbody, status, redirect) hits the first N arrivals only
     keys=honour   one order a key: 409 while it runs (busy=wait: wait for it), 422 for another body, else the
                   first answer again. stores=201.402 names the statuses that are kept; an executed order
@@ -87,6 +87,14 @@ def make_certificate(folder):
                     "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"],
                    check=True, capture_output=True, timeout=60)
     return cert, key
+
+
+def ntlm_challenge(request):
+    """NTLM's second message for a first one, and the bare name of the scheme for none."""
+    if not (request.header("Authorization") or "").startswith("NTLM TlRMTVNTUAAB"):
+        return "NTLM"
+    message = b"NTLMSSP\0" + struct.pack("<IHHIIQQHHI", 2, 0, 0, 48, 0x8201, 0x0123456789abcdef, 0, 0, 0, 48)
+    return "NTLM " + base64.b64encode(message).decode()
 
 
 class Listener:
@@ -256,7 +264,7 @@ class OrderServer(Listener):
         expect = request.spec.get("expect") if (request.header("Expect") or "").lower() == "100-continue" else "none"
         if expect == "417":
             sock.sendall(b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n")
-            return request, rest
+            return self._read(sock, rest, connection, number)
         if expect is None:
             sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         if "chunked" in (request.header("Transfer-Encoding") or ""):
@@ -277,6 +285,8 @@ class OrderServer(Listener):
             challenge = 'Basic realm="orders"'
             if spec["auth"] == "digest":
                 challenge = 'Digest realm="orders", nonce="n%d", qop="auth", algorithm=MD5' % time.monotonic_ns()
+            if spec["auth"] == "ntlm":
+                challenge = ntlm_challenge(request)
             return self._send(sock, request, {}, 401, b'{"error":"who are you?"}', [("WWW-Authenticate", challenge)])
         faulty = spec["_arrival"] <= int(spec.get("times", 1 << 30))
         if "redirect" in spec and faulty:
@@ -298,6 +308,8 @@ class OrderServer(Listener):
             return given == "Basic " + base64.b64encode(b"u:p").decode()
         if spec.get("auth") == "digest":
             return given.startswith("Digest ") and 'username="u"' in given
+        if spec.get("auth") == "ntlm":  # the third message; what it proves is not looked at
+            return given.startswith("NTLM TlRMTVNTUAAD")
         return True
 
     def _execute(self, request):
@@ -379,7 +391,7 @@ class OrderServer(Listener):
         if spec.get("gzip"):
             body = gzip.compress(body, mtime=0)
             headers.append(("Content-Encoding", "gzip"))
-        headers += [x.split(": ", 1) for x in spec.get("hdr", "").split("|") if x]
+        headers += [tuple(x.split(": ", 1)) for x in spec.get("hdr", "").split("|") if x]
         chunked = spec.get("chunked") or spec.get("trailer")
         headers.append(("Transfer-Encoding", "chunked") if chunked else ("Content-Length", str(len(body))))
         head = "HTTP/1.1 %d %s\r\n" % (status, REASONS.get(status, "Status"))

@@ -10,30 +10,34 @@ static void cookies_go_out_and_come_back(void **state)
 	struct write w = {0};
 	struct record second = {0};
 	const struct flavour *fl = flavour_here();
-	struct curl_slist *jar, *back;
+	const struct curl_slist *before, *after;
+	struct curl_slist *jar;
 	struct attempt *first;
 
 	(void)state;
 	write_start(&w, steps, 2);
 	jar = CURL_FN(fl, slist_append)(NULL, "127.0.0.1\tFALSE\t/\tFALSE\t0\ta\t1");
 	w.plan.cookies = jar;
+	options_set(&w.options, CURLOPT_COOKIEFILE, (uintptr_t) "");
 	write_send(&w);
 	assert_true(write_play(w.attempt, &w.head, &w.body, 5000));
 	assert_true(server_got(&w.server, 0, "\r\nCookie: a=1\r\n"));
-	back = attempt_cookies(w.attempt);
-	assert_non_null(back);
-	assert_non_null(back->next);
-	CURL_FN(fl, slist_free_all)(back);
+	assert_true(attempt_cookies(w.attempt, &before, &after));
+	assert_string_equal(before->data, jar->data);
+	assert_null(before->next);
+	assert_non_null(after);
+	assert_non_null(after->next);
 	CURL_FN(fl, slist_free_all)(jar);
 	/* and do not stay for the next handle */
 	first = w.attempt;
 	w.plan.cookies = NULL;
+	options_set(&w.options, CURLOPT_COOKIEFILE, 0);
 	w.plan.ctx = &second;
 	write_send(&w);
 	attempt_unref(first);
 	assert_true(write_play(w.attempt, &w.head, &w.body, 5000));
 	assert_false(server_got(&w.server, 1, "Cookie:"));
-	assert_null(attempt_cookies(w.attempt));
+	assert_false(attempt_cookies(w.attempt, &before, &after));
 	write_finish(&w);
 }
 
