@@ -185,9 +185,10 @@ static int fail_open(const struct ledger_options *o, int code, struct ledger_err
 	if (code == EROFS || code == EACCES || code == EPERM)
 		return file_fail(
 		        error, LEDGER_CANNOT,
-		        "%s: cannot be opened for %s: %s; use it as the user it belongs to, or "
-		        "name another ledger",
-		        o->path, o->read_only ? "reading" : "writing", strerror(code));
+		        "%s: cannot be opened for %s: %s; make it %s if it is this user's, "
+		        "else name another ledger",
+		        o->path, o->read_only ? "reading" : "writing", strerror(code),
+		        o->read_only ? "readable" : "writable");
 	return file_fail(error, LEDGER_CANNOT, "%s: %s", o->path, strerror(code));
 }
 
