@@ -1,14 +1,20 @@
-/* Latency of writes on a loopback keep-alive connection, three kinds in turn within one process:
- * a request no rule names (native), a first execution of a protected write, and a replay.
+/* Latency of one kind of write on a loopback keep-alive connection, block by block, so that several
+ * of these processes can take turns:
  *
- *   latency ROUNDS    with the preload and a policy that names POST http://127.0.0.1:* path /orders
+ *   latency native     the same POST again and again; started without the preload
+ *   latency execute    a new POST each time, with the preload and a policy that names it
+ *   latency replay     one POST, then its replays, with the same
+ *   latency serve      only the server: prints its port, and ends with its standard input
  *
- * Prints microseconds: p10 and p50 of each kind. The server is a forked child that answers with 201
- * and twenty bytes; a native request to it is as fast as this machine lets one be. */
+ * For each line read from standard input, a number, it makes that many requests and prints how long
+ * each took, in microseconds, on one line. The first requests of a block are not counted: they find
+ * cold caches, whoever ran before. The server is a forked child that answers with 201 and twenty
+ * bytes; a native request to it is as fast as this machine lets one be. */
 #include <curl/curl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { KINDS = 3, WARM = 50 };
+enum { WARM = 20, COUNT_MAX = 100000 };
 
 static const char answer[] = "HTTP/1.1 201 Created\r\nContent-Type: application/json\r\n"
                              "Content-Length: 20\r\n\r\n{\"order\":\"o-000001\"}";
@@ -70,6 +76,15 @@ static unsigned start_server(void)
 	_exit(0);
 }
 
+static int serve(void)
+{
+	printf("%u\n", start_server());
+	fflush(stdout);
+	while (getchar() != EOF)
+		;
+	return 0;
+}
+
 static size_t swallow(char *data, size_t size, size_t n, void *ctx)
 {
 	(void)data, (void)ctx;
@@ -90,44 +105,44 @@ static double post(CURL *h, const char *url, const char *body)
 	return now_us() - start;
 }
 
-static int by_value(const void *a, const void *b)
+/* `number` makes each body of the process another one. */
+static void run_block(CURL *h, const char *url, bool fresh, long count, long *number)
 {
-	double x = *(const double *)a, y = *(const double *)b;
+	char body[64];
+	double us;
 
-	return x < y ? -1 : x > y;
-}
-
-static void print(const char *kind, double *us, size_t n)
-{
-	qsort(us, n, sizeof(*us), by_value);
-	printf("%s %.1f %.1f\n", kind, us[n / 10], us[n / 2]);
+	for (long i = 0; i < WARM + count; i++) {
+		*number += fresh;
+		snprintf(body, sizeof(body), "{\"amount\":%ld,\"run\":%d}", *number, (int)getpid());
+		us = post(h, url, body);
+		if (i >= WARM)
+			printf("%.2f ", us);
+	}
+	printf("\n");
+	fflush(stdout);
 }
 
 int main(int argc, char **argv)
 {
-	static const char *const names[KINDS] = {"native", "execute", "replay"};
-	size_t rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000;
-	double *us[KINDS];
-	char plain[64], orders[64], body[64];
-	unsigned port = start_server();
-	struct curl_slist *json = curl_slist_append(NULL, "Content-Type: application/json");
-	CURL *h = curl_easy_init();
+	bool fresh = argc > 1 && strcmp(argv[1], "execute") == 0;
+	struct curl_slist *json;
+	char url[64], line[32];
+	long count, number = 0;
+	CURL *h;
 
-	snprintf(plain, sizeof(plain), "http://127.0.0.1:%u/plain", port);
-	snprintf(orders, sizeof(orders), "http://127.0.0.1:%u/orders", port);
+	if (argc > 1 && strcmp(argv[1], "serve") == 0)
+		return serve();
+	snprintf(url, sizeof(url), "http://127.0.0.1:%u/orders", start_server());
+	json = curl_slist_append(NULL, "Content-Type: application/json");
+	h = curl_easy_init();
 	curl_easy_setopt(h, CURLOPT_HTTPHEADER, json);
 	curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, swallow);
-	for (size_t k = 0; k < KINDS; k++)
-		us[k] = calloc(rounds, sizeof(double));
-	for (size_t i = 0; i < rounds + WARM; i++) {
-		size_t at = i < WARM ? 0 : i - WARM;
-		snprintf(body, sizeof(body), "{\"amount\":%zu,\"run\":%d}", i, (int)getpid());
-		us[0][at] = post(h, plain, body);
-		us[1][at] = post(h, orders, body);
-		us[2][at] = post(h, orders, body);
+	while (fgets(line, sizeof(line), stdin)) {
+		count = strtol(line, NULL, 10);
+		if (count < 1 || count > COUNT_MAX)
+			return 2;
+		run_block(h, url, fresh, count, &number);
 	}
-	for (size_t k = 0; k < KINDS; k++)
-		print(names[k], us[k], rounds);
 	curl_easy_cleanup(h);
 	curl_slist_free_all(json);
 	return 0;

@@ -3,8 +3,8 @@
  *   spawn ROUNDS NAME=VALUE[,NAME=VALUE...] NAME=VALUE|- COMMAND [ARG...]
  *
  * The first list is the environment of side A, the second that of side B; `-` is an empty one.
- * Output of the command is thrown away. Prints milliseconds: median of A, median of B, median of
- * A/B pair by pair. */
+ * Output of the command is thrown away. Prints milliseconds: median of A, median of B, medians
+ * of A/B and of A-B pair by pair. */
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 {
 	char *env_a[ENV_MAX], *env_b[ENV_MAX];
 	size_t rounds = argc > 4 ? strtoul(argv[1], NULL, 10) : 0;
-	double *a, *b, *ratio;
+	double *a, *b, *ratio, *more;
 
 	if (rounds == 0)
 		return 2;
@@ -80,12 +80,17 @@ int main(int argc, char **argv)
 	a = calloc(rounds, sizeof(*a));
 	b = calloc(rounds, sizeof(*b));
 	ratio = calloc(rounds, sizeof(*ratio));
+	more = calloc(rounds, sizeof(*more));
+	if (!a || !b || !ratio || !more)
+		return 1;
 	for (size_t i = 0; i < rounds + WARM; i++) {
 		size_t at = i < WARM ? 0 : i - WARM;
 		a[at] = run(argv + 4, env_a);
 		b[at] = run(argv + 4, env_b);
 		ratio[at] = a[at] / b[at];
+		more[at] = a[at] - b[at];
 	}
-	printf("%.3f %.3f %.4f\n", median(a, rounds), median(b, rounds), median(ratio, rounds));
+	printf("%.3f %.3f %.4f %.3f\n", median(a, rounds), median(b, rounds), median(ratio, rounds),
+	       median(more, rounds));
 	return 0;
 }
