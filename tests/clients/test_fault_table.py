@@ -8,7 +8,7 @@ five times.
 """
 import os
 import re
-import shutil
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -48,11 +48,9 @@ class Cell:
         return seen, [r.raw for r in self.server.requests]
 
 
-def run_cell(program, name, keys, folder):
-    try:
+def run_cell(program, name, keys, place):
+    with tempfile.TemporaryDirectory(dir=place) as folder:  # gone at once: ledgers add up
         return Cell(PROGRAMS[program], name, keys, folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)  # a ledger each: they add up
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +58,9 @@ def cells(request, tmp_path_factory):
     wanted = [i.callspec.params for i in request.session.items if i.originalname == "test_cell" and i.path == request.path]
     cells = [(p["program"], p["name"], p["keys"], p["time"]) for p in wanted]
     cells.sort(key=lambda cell: cell[1] != "late")  # the longest first
+    place = tmp_path_factory.mktemp("cells")
     with ThreadPoolExecutor(WORKERS) as pool:
-        jobs = {c: pool.submit(run_cell, *c[:3], tmp_path_factory.mktemp("cell")) for c in cells}
+        jobs = {c: pool.submit(run_cell, *c[:3], place) for c in cells}
         yield jobs
         pool.shutdown(cancel_futures=True)
 
