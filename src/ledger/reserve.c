@@ -168,7 +168,8 @@ static bool appeared(struct ledger *l, const struct record_new *rec, bool keyed_
 
 /* Index entries and state word of a record that is complete. Under the table lock. */
 static int place_publish(struct ledger *l, const struct record_new *rec, struct layout_bank *bank,
-                         struct owner self, struct stamp now, struct hold *out)
+                         struct owner self, struct stamp now, uint64_t table_token,
+                         struct hold *out)
 {
 	uint64_t number = (out->id & UINT32_MAX) - 1;
 	struct layout_record *at = record_at(l, number);
@@ -196,6 +197,10 @@ static int place_publish(struct ledger *l, const struct record_new *rec, struct 
 	if (rec->own_key && key_bind(l, out->id, rec->own_key) != LEDGER_OK)
 		return LEDGER_FULL;
 	out->word = word_make(w);
+	/* A process that stood still here may have lost the lock, and another one its look for the
+	 * same content: then there must not be a second record. */
+	if (!lock_held(&l->header->table_lock, table_token))
+		return LEDGER_LOST;
 	/* Sequentially consistent: publishes all of the above; from here on it exists. */
 	return atomic_compare_exchange_strong(&at->word, &seen, out->word) ? LEDGER_OK
 	                                                                   : LEDGER_LOST;
@@ -246,7 +251,7 @@ static int insert(struct ledger *l, const struct record_new *rec, bool keyed_ove
 	if (rc == LEDGER_OK && appeared(l, rec, keyed_over, now))
 		rc = LEDGER_LOST;
 	if (rc == LEDGER_OK) {
-		rc = place_publish(l, rec, &bank, self, now, out);
+		rc = place_publish(l, rec, &bank, self, now, token, out);
 	}
 	lock_drop(&l->header->table_lock, token);
 	lock_drop(&at->lock, place_token);
