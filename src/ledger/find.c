@@ -123,6 +123,16 @@ static bool find_other_settings(struct ledger *l, const struct ledger_ids *ids, 
 	return false;
 }
 
+static enum record_hit find_neighbour(struct ledger *l, const struct ledger_ids *ids,
+                                      struct stamp now, struct record_view *out)
+{
+	if (ids->any_account && find_by_hash(l, ids->any_account, INDEX_ANY, now, out))
+		return HIT_ANY_ACCOUNT;
+	if (ids->place && find_other_settings(l, ids, now, out))
+		return HIT_OTHER_SETTINGS;
+	return HIT_NONE;
+}
+
 static enum record_hit find(struct ledger *l, const struct ledger_ids *ids, struct stamp now,
                             struct record_view *out)
 {
@@ -132,11 +142,17 @@ static enum record_hit find(struct ledger *l, const struct ledger_ids *ids, stru
 		return HIT_OWN_KEY;
 	if (find_by_hash(l, ids->content, INDEX_CONTENT, now, out))
 		return HIT_CONTENT;
-	if (ids->any_account && find_by_hash(l, ids->any_account, INDEX_ANY, now, out))
-		return HIT_ANY_ACCOUNT;
-	if (ids->place && find_other_settings(l, ids, now, out))
-		return HIT_OTHER_SETTINGS;
-	return HIT_NONE;
+	return find_neighbour(l, ids, now, out);
+}
+
+static int found(enum record_hit hit, struct record_view *out)
+{
+	if (hit == HIT_NONE) {
+		memset(out, 0, sizeof(*out));
+		return LEDGER_NONE;
+	}
+	out->hit = hit;
+	return LEDGER_OK;
 }
 
 int ledger_find(struct ledger *l, const struct ledger_ids *ids, struct stamp now,
@@ -146,12 +162,17 @@ int ledger_find(struct ledger *l, const struct ledger_ids *ids, struct stamp now
 	enum record_hit hit = find(l, ids, now, out);
 
 	errno = saved;
-	if (hit == HIT_NONE) {
-		memset(out, 0, sizeof(*out));
-		return LEDGER_NONE;
-	}
-	out->hit = hit;
-	return LEDGER_OK;
+	return found(hit, out);
+}
+
+int ledger_find_neighbour(struct ledger *l, const struct ledger_ids *ids, struct stamp now,
+                          struct record_view *out)
+{
+	int saved = errno;
+	enum record_hit hit = find_neighbour(l, ids, now, out);
+
+	errno = saved;
+	return found(hit, out);
 }
 
 int ledger_look(struct ledger *l, uint64_t id, struct stamp now, struct record_view *out)

@@ -135,6 +135,10 @@ struct ledger_ids {
  * Takes no lock. */
 int ledger_find(struct ledger *l, const struct ledger_ids *ids, struct stamp now,
                 struct record_view *out);
+/* Only what hinders a write that has a record of its own and is about to be made anew (freed,
+ * expired, repeated): the last two of the above. */
+int ledger_find_neighbour(struct ledger *l, const struct ledger_ids *ids, struct stamp now,
+                          struct record_view *out);
 /* The same record again, by view->id; LEDGER_NONE when its place was given to another one. */
 int ledger_look(struct ledger *l, uint64_t id, struct stamp now, struct record_view *out);
 

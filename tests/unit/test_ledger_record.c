@@ -570,6 +570,29 @@ static void other_account_hinders_until_delivered(void **state)
 	assert_int_equal(find(&other).hit, HIT_NONE);
 }
 
+/* Its own record is found first, freed or delivered; the neighbour is there to be asked for. */
+static void a_record_of_its_own_does_not_hide_a_neighbour(void **state)
+{
+	struct write w, other;
+	struct hold h, mine;
+	struct record_view v;
+
+	(void)state;
+	write_make(&w, 1, 0);
+	write_make(&other, 2, 0);
+	memcpy(other.any, w.any, LEDGER_HASH);
+	mine = reserve(&other);
+	assert_int_equal(ledger_withdraw(l, &mine, now), LEDGER_OK);
+	assert_int_equal(ledger_find_neighbour(l, &other.ids, now, &v), LEDGER_NONE);
+	h = sent(&w);
+	assert_int_equal(find(&other).hit, HIT_CONTENT);
+	assert_int_equal(ledger_find_neighbour(l, &other.ids, now, &v), LEDGER_OK);
+	assert_int_equal(v.hit, HIT_ANY_ACCOUNT);
+	assert_int_equal(v.id, h.id);
+	other.ids.any_account = NULL;
+	assert_int_equal(ledger_find_neighbour(l, &other.ids, now, &v), LEDGER_NONE);
+}
+
 static void other_settings_hinder_until_delivered(void **state)
 {
 	struct write w, other;
@@ -1032,6 +1055,7 @@ int main(void)
 	        CASE(new_key_on_delivered_content_is_a_record_of_its_own),
 	        CASE(key_moves_to_another_content),
 	        CASE(other_account_hinders_until_delivered),
+	        CASE(a_record_of_its_own_does_not_hide_a_neighbour),
 	        CASE(other_settings_hinder_until_delivered),
 	        CASE(answer_that_is_not_final_lasts_as_long_as_the_lease),
 	        CASE(answer_too_large_is_done_and_not_kept),
