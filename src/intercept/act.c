@@ -366,7 +366,7 @@ static enum step play_stored(struct writing *w, const struct record_view *view,
 	long status = 0;
 
 	if (ledger_answer(w->ledger, view, &blob, &status) == LEDGER_OK) {
-		gather_url(w->shadow, &url);
+		gather_url(&w->shadow->target, &url);
 		marks.url = url.data;
 		tape = answer_load(&blob, &marks);
 	}

@@ -153,9 +153,8 @@ const char *gather_obstacle(const struct shadow *s)
 	return courier_refuses(o);
 }
 
-void gather_url(const struct shadow *s, struct buf *out)
+void gather_url(const struct request_target *t, struct buf *out)
 {
-	const struct request_target *t = &s->target;
 	bool usual = t->port == (strcmp(t->scheme, "https") == 0 ? 443 : 80);
 
 	buf_add_text(out, t->scheme);

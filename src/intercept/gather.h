@@ -26,7 +26,7 @@ bool gather_trace(const struct gathered *own, uint8_t out[16]);
 const char *gather_obstacle(const struct shadow *s);
 
 /* The URL as libcurl would report it, for answers that no transfer brought. */
-void gather_url(const struct shadow *s, struct buf *out);
+void gather_url(const struct request_target *t, struct buf *out);
 
 /* The program's side of the handle, for the player. */
 void gather_sink(const struct shadow *s, struct player_sink *sink);

@@ -16,6 +16,7 @@
 #include "intercept/inplace.h"
 #include "intercept/notice.h"
 #include "intercept/process.h"
+#include "intercept/redirect.h"
 #include "intercept/serve.h"
 #include "intercept/shadow.h"
 #include "intercept/write.h"
@@ -182,6 +183,8 @@ static CURLcode hook_easy_perform(CURL *handle)
 			return code;
 		shadow_begin(s, NULL);
 	}
+	if (s && redirect_possible(s))
+		return redirect_perform(s);
 	return CURL_FN(fl, easy_perform)(handle);
 }
 

@@ -286,7 +286,7 @@ static int pass_before(struct inplace *p)
 	if (!p->chain.no_prereq)
 		return 0;
 	p->passes.by_lines = true;
-	gather_url(p->shadow, &url);
+	gather_url(&p->shadow->target, &url);
 	rc = chain_override(&p->chain, CURLOPT_FRESH_CONNECT, 1) ||
 	     chain_override(&p->chain, CURLOPT_FORBID_REUSE, 1) || on_pass(p, url.data);
 	buf_free(&url);

@@ -55,7 +55,7 @@ static CURLcode play_answer(struct writing *w, const struct refusal_facts *facts
 	CURLcode code = CURLE_OUT_OF_MEMORY;
 
 	refusal_answer(facts, &head, &body);
-	gather_url(w->shadow, &url);
+	gather_url(w->target ? w->target : &w->shadow->target, &url);
 	if (!head.failed && !body.failed)
 		tape = answer_made(span_buf(&head), span_buf(&body), url.failed ? NULL : url.data);
 	if (tape && tape_attach(tape) &&

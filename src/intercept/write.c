@@ -214,6 +214,22 @@ CURLcode write_refuse_policy(struct shadow *s, const struct process *process)
 	return finish(w);
 }
 
+CURLcode write_refuse_redirected(struct shadow *s, const struct process *process,
+                                 const struct rule *rule, const char *method,
+                                 const struct request_target *target)
+{
+	struct writing *w = begin(s, process, rule);
+
+	if (!w)
+		return CURLE_OUT_OF_MEMORY;
+	copy_span(w->tally.method, sizeof(w->tally.method), span_of(method));
+	copy_span(w->tally.host, sizeof(w->tally.host), span_of(target->host));
+	w->target = target;
+	w->ledger = process_ledger_opened();
+	refuse(w, REASON_REDIRECTED_INTO_RULE, NULL, false, false, NULL);
+	return finish(w);
+}
+
 void write_unprotected(const struct shadow *s, const struct process *process,
                        const struct rule *rule, const char *why)
 {

@@ -13,6 +13,11 @@ CURLcode write_perform(struct shadow *s, const struct process *process, const st
 /* Refuse a request because the policy cannot be used: process->error says why. */
 CURLcode write_refuse_policy(struct shadow *s, const struct process *process);
 
+/* Refuse what a redirect led to: `method` and `target` are where. */
+CURLcode write_refuse_redirected(struct shadow *s, const struct process *process,
+                                 const struct rule *rule, const char *method,
+                                 const struct request_target *target);
+
 /* A write a rule names that passes unprotected: an event and a counter, never silent. */
 void write_unprotected(const struct shadow *s, const struct process *process,
                        const struct rule *rule, const char *why);

@@ -20,6 +20,7 @@ struct writing {
 	struct gathered own;
 	struct identity_in in;
 	struct identity id;
+	const struct request_target *target; /* where a redirect led; null: the program's own */
 	struct serving serving;
 	struct tally tally;
 	/* The record, generation and attempt this call waits for in another process: a complete
@@ -28,8 +29,8 @@ struct writing {
 	uint64_t attached;
 	uint32_t attached_generation, attached_attempt;
 	const char *in_place; /* why this handle is served in place; null: it is not */
-	bool unplayed; /* the real libcurl performed after all */
-	CURLcode code; /* what the call returns, once a step says STEP_DONE */
+	bool unplayed;        /* the real libcurl performed after all */
+	CURLcode code;        /* what the call returns, once a step says STEP_DONE */
 };
 
 enum step {

@@ -331,6 +331,24 @@ def test_too_many_redirects(world, server):
     assert ours.rc == native.rc == 47 and ours.err == native.err and server.executions == 0
 
 
+def test_redirected_into_rule(world, server):
+    """An unlisted request is led to a listed target: it is stopped before it is sent."""
+    url = server.base + "/entry?redirect=307&to=/orders"
+    answer = write(world, url, "-L")
+    assert answer.rc == 0 and answer.status == 403 and answer.reason == "redirected-into-rule" and answer.problem
+    assert server.executions == 0 and [r.path for r in server.requests] == ["/entry"]
+    assert world.events("refusal")[-1]["reason"] == "redirected-into-rule"
+    assert write(world, url, "-L", "-w", "%{url_effective}\n%{http_code}").out.endswith(server.base + "/orders\n403")
+    for harmless in ("/entry?redirect=303&to=/orders", "/entry?redirect=307&to=/other", "/entry"):
+        assert write(world, server.base + harmless, "-L").status in (200, 201)
+
+
+def test_redirected_into_rule_with_a_prereq_of_the_programs_own(world, server):
+    result = world.run([client("net"), "prereq", server.base + "/entry?redirect=307&to=/orders", server.base + "/entry"])
+    assert result.out.splitlines() == ["mine", "rc=0 status=403", "mine", "rc=0 status=201"], result
+    assert server.executions == 1
+
+
 # --- forms of an answer
 @pytest.mark.parametrize("how", ["answered", "ignored", "refused"])
 def test_expect_100_continue(world, server, how):

@@ -1,0 +1,104 @@
+/* See redirect.h. The program's own transfer goes on as it would, with PREREQ chained: where a hop
+ * is about to be sent, its URL and method are matched as if the program had asked for them. What
+ * was led there has no record and no key, so it is not sent.
+ *
+ * Not promised: anything with a libcurl that has no PREREQ (before 7.80). */
+#include "intercept/redirect.h"
+
+#include <stdlib.h>
+
+#include "intercept/chain.h"
+#include "intercept/process.h"
+#include "intercept/write.h"
+
+struct watch {
+	struct chain chain;
+	struct shadow *shadow;
+	const struct process *process;
+	const struct rule *rule;      /* that a redirect led to; null: none did */
+	struct request_target target; /* and where */
+	char method[32];
+};
+
+bool redirect_possible(const struct shadow *s)
+{
+	return options_long(&s->options, CURLOPT_FOLLOWLOCATION, 0) && !s->chain &&
+	       process_get()->state == PROCESS_ON && s->target.valid &&
+	       !(s->ruled.made == s->target.made && s->ruled.rule);
+}
+
+/* As the program would have asked for it, without the options that count for its own URL alone. */
+static const struct rule *rule_for(struct watch *w, const char *url, const char *method)
+{
+	struct options asked;
+	struct request_target *t = &w->target;
+	const struct rule *rule = NULL;
+
+	options_init(&asked);
+	if (options_set(&asked, CURLOPT_URL, (uintptr_t)url) == 0 &&
+	    request_target_update(t, w->shadow->flavour, &asked) == 0 && t->valid) {
+		struct policy_target target = {
+		        .method = span_of(method),
+		        .scheme = span_of(t->scheme),
+		        .host = span_of(t->host),
+		        .port = t->port,
+		        .path = span_of(t->path),
+		};
+		rule = policy_match(w->process->policy, &target);
+	}
+	options_free(&asked);
+	return rule;
+}
+
+static int on_pass(void *ctx, const char *url)
+{
+	struct watch *w = ctx;
+	struct shadow *s = w->shadow;
+	const char *method = NULL;
+	long hops = 0;
+
+	CURL_FN(s->flavour, easy_getinfo)(s->handle, CURLINFO_REDIRECT_COUNT, &hops);
+	if (!hops || !url)
+		return 0;
+	CURL_FN(s->flavour, easy_getinfo)(s->handle, CURLINFO_EFFECTIVE_METHOD, &method);
+	if (!method)
+		return 0;
+	w->rule = rule_for(w, url, method);
+	for (size_t i = 0; w->rule && i < sizeof(w->method) - 1 && method[i]; i++)
+		w->method[i] = method[i];
+	return w->rule ? -1 : 0;
+}
+
+static void watch_free(struct watch *w)
+{
+	request_target_free(&w->target);
+	free(w);
+}
+
+static void on_dropped(void *ctx)
+{
+	watch_free(ctx);
+}
+
+static const struct chain_calls calls = {.pass = on_pass, .dropped = on_dropped};
+
+CURLcode redirect_perform(struct shadow *s)
+{
+	struct watch *w = calloc(1, sizeof(*w));
+	CURLcode code;
+
+	if (!w)
+		return CURLE_OUT_OF_MEMORY;
+	w->shadow = s;
+	w->process = process_get();
+	if (chain_begin(&w->chain, s, &calls, w) != 0) {
+		watch_free(w);
+		return CURL_FN(s->flavour, easy_perform)(s->handle);
+	}
+	code = CURL_FN(s->flavour, easy_perform)(s->handle);
+	chain_end(&w->chain);
+	if (w->rule)
+		code = write_refuse_redirected(s, w->process, w->rule, w->method, &w->target);
+	watch_free(w);
+	return code;
+}
