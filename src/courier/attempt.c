@@ -78,6 +78,8 @@ int attempt_start(const struct courier_plan *plan, struct attempt **out)
 		attempt_free(a);
 		return rc;
 	}
+	if (plan->ready)
+		plan->ready(plan->ctx, a);
 	attempt_ref(a); /* the courier's, until it has ended */
 	pthread_mutex_lock(&c->lock);
 	if (c->closed) { /* a destructor of the program writes after our exit is through */

@@ -40,6 +40,8 @@ struct attempt_calls {
 	void (*release)(void *ctx);
 };
 
+struct attempt;
+
 enum body_kind {
 	BODY_NONE,
 	BODY_BYTES,  /* `body`, copied: POSTFIELDS */
@@ -67,9 +69,11 @@ struct courier_plan {
 	int64_t exit_wait_us; /* how long an exit waits for it */
 	struct attempt_calls calls;
 	void *ctx;
+	/* May be null. Called once by attempt_start when the attempt is whole and nobody can drive
+	 * it yet: the moment to attach to its tape and to tell others of it. COURIER_CANNOT may
+	 * still follow. */
+	void (*ready)(void *ctx, struct attempt *a);
 };
-
-struct attempt;
 
 enum { COURIER_OK = 0, COURIER_NOMEM = -1, COURIER_CANNOT = -2 /* an option it cannot carry */ };
 

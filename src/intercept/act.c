@@ -103,6 +103,16 @@ static int take_hold(struct writing *w, const struct record_view *view, struct v
 	return ledger_reserve(w->ledger, &made, fresh ? NULL : view, now, hold);
 }
 
+/* Another thread may drive the attempt to its end before attempt_start has returned: what comes
+ * back must find a reader, and the end must find the entry it takes away. */
+static void ready(void *ctx, struct attempt *attempt)
+{
+	struct send *send = ctx;
+
+	local_add(send->hold.id, send, attempt);
+	tape_attach(attempt_tape(attempt));
+}
+
 static int start(struct writing *w, struct send *send, struct plan_texts *texts,
                  struct attempt **attempt)
 {
@@ -126,6 +136,7 @@ static int start(struct writing *w, struct send *send, struct plan_texts *texts,
 	        .exit_wait_us = rule_exit_wait(rule),
 	        .calls = send_calls,
 	        .ctx = send,
+	        .ready = ready,
 	};
 	int rc;
 
@@ -273,6 +284,8 @@ enum step act_execute(struct writing *w, const struct record_view *view, struct 
 	if (w->in_place)
 		return in_place(w, send, &texts, w->in_place);
 	rc = start(w, send, &texts, &attempt);
+	if (rc != COURIER_OK)
+		local_remove(hold.id, send);
 	if (rc == COURIER_CANNOT)
 		return in_place(w, send, &texts, "an option the courier cannot carry");
 	if (rc != COURIER_OK) {
@@ -280,8 +293,6 @@ enum step act_execute(struct writing *w, const struct record_view *view, struct 
 		w->code = CURLE_OUT_OF_MEMORY;
 		return STEP_DONE;
 	}
-	local_add(hold.id, send, attempt);
-	tape_attach(attempt_tape(attempt));
 	step = serve_sending(w, send, attempt);
 	attempt_unref(attempt);
 	return step;

@@ -385,6 +385,39 @@ static void fork_beside_a_driver(void **state)
 	write_finish(&w);
 }
 
+static void slow_ready(void *ctx, struct attempt *a)
+{
+	struct record *r = ctx;
+
+	(void)a;
+	usleep(200000);
+	assert_int_equal(r->gates, 0);
+	assert_int_equal(r->ended, 0);
+	*r->url[7] = '!';
+}
+
+/* A thread that drives already takes a new attempt up at once, but not before its maker is done. */
+static void nobody_drives_what_is_not_ready(void **state)
+{
+	static const struct step late[] = {{OK, 1000, false, 0}}, at_once[] = {{OK, 0, false, 0}};
+	struct write driven = {0}, w = {0};
+
+	(void)state;
+	write_start(&driven, late, 1);
+	write_send(&driven);
+	assert_false(write_play(driven.attempt, &driven.head, &driven.body, 50));
+	attempt_orphan(driven.attempt);
+	write_start(&w, at_once, 1);
+	w.plan.ready = slow_ready;
+	write_send(&w);
+	assert_int_equal(*w.record.url[7], '!');
+	assert_true(wait_for(&w.record.released, 2000));
+	assert_int_equal(w.record.gates, 1);
+	assert_true(wait_for(&driven.record.released, 5000));
+	write_finish(&w);
+	write_finish(&driven);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -403,6 +436,7 @@ int main(void)
 	        cmocka_unit_test(leadership_survives_a_jump_out_of_it),
 	        cmocka_unit_test(sigpipe_is_given_back_as_it_was),
 	        cmocka_unit_test(fork_beside_a_driver),
+	        cmocka_unit_test(nobody_drives_what_is_not_ready),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
