@@ -67,30 +67,35 @@ static uint64_t mix(uint64_t h)
 
 #define STEP UINT64_C(0x9e3779b97f4a7c15)
 
+static uint64_t mix_in(uint64_t h, const char *p)
+{
+	uint64_t word;
+
+	memcpy(&word, p, 8);
+	return mix(h ^ word) + STEP;
+}
+
 /* Finds torn pages and flipped bits; it is no defence against somebody who may write the file. Four
  * words at a time go four ways, each of which waits only for itself. */
 uint64_t sum_bytes(uint64_t seed, const void *data, size_t n)
 {
 	const char *p = data;
-	uint64_t h = mix(seed ^ n ^ STEP), way[4] = {h, h + STEP, h + 2 * STEP, h + 3 * STEP}, word;
+	uint64_t a = mix(seed ^ n ^ STEP), b = a + STEP, c = b + STEP, d = c + STEP, word = 0;
 
-	for (; n >= sizeof(way); p += sizeof(way), n -= sizeof(way)) {
-		for (size_t i = 0; i < 4; i++) {
-			memcpy(&word, p + 8 * i, 8);
-			way[i] = mix(way[i] ^ word) + STEP;
-		}
+	for (; n >= 32; p += 32, n -= 32) {
+		a = mix_in(a, p);
+		b = mix_in(b, p + 8);
+		c = mix_in(c, p + 16);
+		d = mix_in(d, p + 24);
 	}
-	h = mix(mix(mix(way[0]) + way[1]) + way[2]) + way[3];
-	for (; n >= 8; p += 8, n -= 8) {
-		memcpy(&word, p, 8);
-		h = mix(h ^ word) + STEP;
-	}
+	a = mix(mix(mix(a) + b) + c) + d;
+	for (; n >= 8; p += 8, n -= 8)
+		a = mix_in(a, p);
 	if (n) {
-		word = 0;
 		memcpy(&word, p, n);
-		h = mix(h ^ word ^ (uint64_t)n << 56);
+		a = mix(a ^ word ^ (uint64_t)n << 56);
 	}
-	return mix(h);
+	return mix(a);
 }
 
 uint64_t hash_tag(const uint8_t *hash)
