@@ -119,18 +119,15 @@ static int start(struct writing *w, struct send *send, struct plan_texts *texts,
 	const struct rule *rule = w->rule;
 	bool own = w->id.has_own_key && strcmp(texts->key, w->id.own_key_text) == 0;
 	struct curl_slist *cookies = jar_take(w->shadow);
+	struct ambient *ambient = &w->shadow->ambient;
 	struct courier_plan plan = {
 	        .flavour = w->shadow->flavour,
 	        .options = &w->shadow->options,
-	        .body = w->in.body,
-	        .body_kind = request_body_kind(&w->shadow->options) == REQUEST_NO_BODY ? BODY_NONE
-	                                                                               : BODY_BYTES,
 	        .add_header = own ? NULL : texts->header,
 	        .strip_header = rule->carrier_name,
 	        .no_stale_reuse = !rule->dedups,
 	        .cookies = cookies,
-	        .extra = w->shadow->ambient.extra,
-	        .extra_count = w->shadow->ambient.count,
+	        .extra = ambient->extra,
 	        .keep = send->max_response,
 	        .linger_us = rule->linger,
 	        .exit_wait_us = rule_exit_wait(rule),
@@ -138,10 +135,14 @@ static int start(struct writing *w, struct send *send, struct plan_texts *texts,
 	        .ctx = send,
 	        .ready = ready,
 	};
-	int rc;
+	int rc = COURIER_NOMEM;
 
+	fetch_plan(w, &plan);
 	snprintf(texts->header, sizeof(texts->header), "%s: %s", rule->carrier_name, texts->key);
-	rc = attempt_start(&plan, attempt);
+	if (ambient_proxies(ambient, &w->shadow->options, &w->shadow->target) == 0) {
+		plan.extra_count = ambient->count;
+		rc = attempt_start(&plan, attempt);
+	}
 	CURL_FN(w->shadow->flavour, slist_free_all)(cookies);
 	return rc;
 }

@@ -131,10 +131,16 @@ static int read_netrc(struct ambient *a, const struct options *o, const struct r
 	return find_login(a, t, level, path);
 }
 
-int ambient_read(struct ambient *a, const struct options *o, const struct request_target *t)
+int ambient_login(struct ambient *a, const struct options *o, const struct request_target *t)
 {
 	ambient_free(a);
-	if (read_proxy(a, o, t) != 0 || read_netrc(a, o, t) != 0)
-		return -1;
-	return 0;
+	return read_netrc(a, o, t);
+}
+
+int ambient_proxies(struct ambient *a, const struct options *o, const struct request_target *t)
+{
+	if (a->has_proxies)
+		return 0;
+	a->has_proxies = true;
+	return read_proxy(a, o, t);
 }

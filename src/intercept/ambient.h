@@ -4,6 +4,7 @@
 #ifndef SENDONCE_INTERCEPT_AMBIENT_H
 #define SENDONCE_INTERCEPT_AMBIENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/options.h"
@@ -15,11 +16,14 @@ enum { AMBIENT_OPTIONS = 3 };
 struct ambient {
 	struct option extra[AMBIENT_OPTIONS]; /* what the courier is told instead */
 	size_t count;
+	bool has_proxies;
 	char *user, *password; /* .netrc's for this host; null: none, or the program has its own */
 };
 
-/* 0, or -1 out of memory. Forgets what was read before. */
-int ambient_read(struct ambient *a, const struct options *o, const struct request_target *t);
+/* 0, or -1 out of memory. The login is part of the identity and comes first: it forgets what was
+ * read for the request before. The proxies are for who connects, and read once a request. */
+int ambient_login(struct ambient *a, const struct options *o, const struct request_target *t);
+int ambient_proxies(struct ambient *a, const struct options *o, const struct request_target *t);
 void ambient_free(struct ambient *a);
 
 #endif

@@ -27,7 +27,7 @@ static struct writing *begin(struct shadow *s, const struct process *process,
 {
 	struct writing *w = calloc(1, sizeof(*w));
 
-	if (!w || ambient_read(&s->ambient, &s->options, &s->target) != 0) {
+	if (!w || ambient_login(&s->ambient, &s->options, &s->target) != 0) {
 		free(w);
 		return NULL;
 	}
