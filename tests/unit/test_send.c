@@ -78,8 +78,11 @@ static int fake_ending(unsigned *which, const struct ledger_answer *answer)
 #define local_remove(id, owner)       ((void)(id), (void)(owner))
 #include "../../src/intercept/send.c"
 
-static struct rule keyless = {.on_unknown = UNKNOWN_AUTO};
-static struct rule dedups = {.on_unknown = UNKNOWN_AUTO, .dedups = true, .key_ttl = 86400000000};
+static struct rule keyless = {.on_unknown = UNKNOWN_AUTO, .unknown_ttl = POLICY_NEVER};
+static struct rule dedups = {.on_unknown = UNKNOWN_AUTO,
+                             .unknown_ttl = POLICY_NEVER,
+                             .dedups = true,
+                             .key_ttl = 86400000000};
 
 static struct send *start(const struct rule *rule)
 {
