@@ -211,6 +211,8 @@ void courier_awake(struct courier *c)
 {
 	char bytes[64];
 
+	pthread_mutex_lock(&c->lock);
 	while (held_still(&c->wake[0]) && recv(c->wake[0].fd, bytes, sizeof bytes, 0) > 0)
 		;
+	pthread_mutex_unlock(&c->lock);
 }
