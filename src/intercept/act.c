@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "courier/answer.h"
 #include "courier/courier.h"
+#include "intercept/fetch.h"
 #include "intercept/inplace.h"
 #include "intercept/jar.h"
 #include "intercept/local.h"
@@ -199,6 +200,14 @@ static enum step shut_out(struct writing *w, struct send *send)
 	              "the disk did not take the record");
 }
 
+static bool has_left(struct attempt *attempt)
+{
+	struct attempt_phase phase;
+
+	attempt_phase(attempt, &phase);
+	return phase.gated;
+}
+
 static enum step serve_sending(struct writing *w, struct send *send, struct attempt *attempt)
 {
 	uint64_t record = send->hold.id;
@@ -214,6 +223,7 @@ static enum step serve_sending(struct writing *w, struct send *send, struct atte
 	else if (code == CURLE_HTTP_RETURNED_ERROR)
 		await_rest(w, attempt);
 	part(send, attempt);
+	w->unsent = !has_left(attempt);
 	jar_return(w->shadow, attempt);
 	if (is_delivery(code) && attempt_over(attempt) && send_is_done(send))
 		delivered(w, record, generation);

@@ -134,22 +134,12 @@ const char *gather_obstacle(const struct shadow *s)
 {
 	const struct options *o = &s->options;
 
-	switch (request_body_kind(o)) {
-	case REQUEST_NO_BODY:
-	case REQUEST_FIELDS:
-		break;
-	case REQUEST_READ:
-		return "body from a read callback";
-	case REQUEST_MIME:
-	case REQUEST_FORMPOST:
-		return "multipart body";
-	case REQUEST_UPLOAD:
-		return "upload";
-	}
 	if (o->failed)
 		return "out of memory";
 	if (options_long(o, CURLOPT_CONNECT_ONLY, 0))
 		return "CONNECT_ONLY";
+	if (s->foreign_form && request_body_kind(o) == REQUEST_MIME)
+		return "form of a copied handle";
 	return courier_refuses(o);
 }
 

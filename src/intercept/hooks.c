@@ -13,6 +13,7 @@
 #include "base/curlapi.h"
 #include "intercept/chain.h"
 #include "intercept/gather.h"
+#include "intercept/fetch.h"
 #include "intercept/inplace.h"
 #include "intercept/notice.h"
 #include "intercept/process.h"
@@ -74,30 +75,51 @@ static CURL *hook_easy_duphandle(CURL *handle)
 {
 	struct shadow *s, *made;
 	const struct flavour *fl = flavour_of(handle, &s, CALLER());
-	CURL *copy = fl ? CURL_FN(fl, easy_duphandle)(handle) : NULL;
+	CURL *copy;
 	int saved = errno;
 
 	if (copy && s && s->chain)
+	if (s && s->capture.mime)
+		capture_give_back(&s->capture, fl, handle, &s->options);
+	errno = saved;
+	copy = fl ? CURL_FN(fl, easy_duphandle)(handle) : NULL;
+	saved = errno;
 		chain_give_copy(s->chain, copy);
 	made = copy ? shadow_new(copy, fl) : NULL;
 	if (made && s)
-		options_copy(&made->options, &s->options);
+		shadow_copy(made, s);
 	errno = saved;
 	return copy;
 }
 
 static CURLcode hook_easy_setopt(CURL *handle, CURLoption option, uintptr_t word)
+/* A form that is being rendered on a handle of ours stays there when it is set again. */
+static uintptr_t form_for_libcurl(struct shadow *s, uintptr_t word)
+{
+	curl_mime *mime = (curl_mime *)word;
+
+	s->foreign_form = false;
+	if (capture_keeps(&s->capture, s->flavour, mime))
+		return 0;
+	if (mime != options_pointer(&s->options, CURLOPT_MIMEPOST))
+		s->capture.used = false;
+	return word;
+}
+
 {
 	struct shadow *s;
 	const struct flavour *fl = flavour_of(handle, &s, CALLER());
 	CURLcode code;
+	uintptr_t real = word;
 	int saved;
 
 	if (!fl)
 		return CURLE_FAILED_INIT;
 	code = s && s->chain && chain_keeps(s->chain, option)
+	if (s && option == CURLOPT_MIMEPOST)
+		real = form_for_libcurl(s, word);
 	               ? CURLE_OK
-	               : CURL_FN(fl, easy_setopt)(handle, option, word);
+	               : CURL_FN(fl, easy_setopt)(handle, option, real);
 	saved = errno;
 	if (code == CURLE_OK && s)
 		options_set(&s->options, option, word);
@@ -181,7 +203,6 @@ static CURLcode hook_easy_perform(CURL *handle)
 		errno = saved;
 		if (who == US)
 			return code;
-		shadow_begin(s, NULL);
 	}
 	if (s && redirect_possible(s))
 		return redirect_perform(s);
@@ -195,6 +216,10 @@ static struct info *current_info(struct shadow *s)
 
 	if (s->playing) {
 		info = s->playing->tape ? tape_info_copy(s->playing->tape) : NULL;
+		if (who == LIBCURL) {
+			fetch_give_form(s);
+			shadow_begin(s, NULL);
+		}
 		if (info) {
 			info_free(s->info);
 			s->info = info;
@@ -231,7 +256,8 @@ static CURLcode hook_easy_pause(CURL *handle, int bits)
 	struct shadow *s;
 	const struct flavour *fl = flavour_of(handle, &s, CALLER());
 
-	if (s && s->playing)
+	if (s && s->playing) {
+		s->playing->resumed += !(bits & CURLPAUSE_SEND);
 		return player_pause(s->playing->player, bits);
 	return fl ? CURL_FN(fl, easy_pause)(handle, bits) : CURLE_FAILED_INIT;
 }
@@ -250,6 +276,7 @@ static CURLHcode hook_easy_header(CURL *handle, const char *name, size_t index, 
 }
 
 static struct curl_header *hook_easy_nextheader(CURL *handle, unsigned origin, int request,
+	}
                                                 struct curl_header *previous)
 {
 	struct shadow *s;
@@ -348,4 +375,5 @@ __attribute__((visibility("default"))) int sendonce_core_start(const struct prel
 	CURL_HOOKED(CORE_HOOK)
 #undef CORE_HOOK
 	return 0;
+		fetch_give_form(s);
 }

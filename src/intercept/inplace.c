@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "courier/passes.h"
 #include "intercept/chain.h"
+#include "intercept/fetch.h"
 #include "intercept/local.h"
 
 enum { RENEW_EVERY_US = 5000000 };
@@ -29,6 +30,7 @@ struct inplace {
 	struct curl_slist *headers, *bare; /* with and without the key */
 	struct curl_slist *old[2];         /* replaced in the middle of the transfer */
 	bool unsent, fed, torn;
+	struct fetch_reader reader;
 	int64_t renew_us, bytes;
 };
 
@@ -211,10 +213,11 @@ static const struct chain_calls calls = {
 
 bool inplace_can(const struct shadow *s)
 {
-	enum request_body kind = request_body_kind(&s->options);
+	const struct options *o = &s->options;
+	bool half_upload = o->upload && (o->kind != HTTP_PUT || o->no_body);
 
-	return !s->options.failed && !options_long(&s->options, CURLOPT_CONNECT_ONLY, 0) &&
-	       (kind == REQUEST_NO_BODY || kind == REQUEST_FIELDS);
+	return !o->failed && !options_long(o, CURLOPT_CONNECT_ONLY, 0) && !half_upload &&
+	       !(s->foreign_form && o->kind == HTTP_MIME);
 }
 
 void inplace_count(struct ledger *ledger, const char *reason)
@@ -293,6 +296,29 @@ static int pass_before(struct inplace *p)
 	return rc;
 }
 
+/* A body that was read is given again; a form goes back to the program's handle, rewound. */
+static CURLcode lend_body(struct inplace *p)
+{
+	const struct {
+		CURLoption id;
+		uintptr_t word;
+	} lent[] = {
+	        {CURLOPT_READFUNCTION, (uintptr_t)fetch_read},
+	        {CURLOPT_READDATA, (uintptr_t)&p->reader},
+	        {CURLOPT_SEEKFUNCTION, (uintptr_t)fetch_seek},
+	        {CURLOPT_SEEKDATA, (uintptr_t)&p->reader},
+	};
+	CURLcode code = CURLE_OK;
+
+	fetch_give_form(p->shadow);
+	if (!p->w->payload || p->w->body_type)
+		return code;
+	p->reader.payload = p->w->payload;
+	for (size_t i = 0; i < sizeof(lent) / sizeof(*lent) && code == CURLE_OK; i++)
+		code = chain_override(&p->chain, lent[i].id, lent[i].word);
+	return code;
+}
+
 /* `code` stays what it was where nothing could be performed. */
 static void perform(struct inplace *p, CURLcode *code)
 {
@@ -301,7 +327,7 @@ static void perform(struct inplace *p, CURLcode *code)
 
 	if (chain_begin(&p->chain, s, &calls, p) != 0)
 		return;
-	ready = avoid_stale(p) == CURLE_OK &&
+	ready = lend_body(p) == CURLE_OK && avoid_stale(p) == CURLE_OK &&
 	        chain_override(&p->chain, CURLOPT_HTTPHEADER, (uintptr_t)p->headers) == CURLE_OK &&
 	        pass_before(p) == 0;
 	s->playing = NULL; /* what the program asks of its handle now is libcurl's to answer */

@@ -21,9 +21,18 @@ static void forget_transfer(struct shadow *s)
 	s->played = false;
 }
 
+static void forget_body(struct shadow *s)
+{
+	capture_drop(&s->capture, s->flavour);
+	payload_unref(s->unsent.payload);
+	s->unsent = (struct unsent){0};
+	s->foreign_form = false;
+}
+
 static void shadow_free(struct shadow *s)
 {
 	forget_transfer(s);
+	forget_body(s);
 	ambient_free(&s->ambient);
 	request_target_free(&s->target);
 	options_free(&s->options);
@@ -78,6 +87,18 @@ struct shadow *shadow_find(CURL *handle)
 	return s;
 }
 
+void shadow_copy(struct shadow *to, const struct shadow *from)
+{
+	options_copy(&to->options, &from->options);
+	if (!options_pointer(&from->options, CURLOPT_MIMEPOST))
+		return;
+	to->foreign_form = true; /* libcurl copied it, and nobody else knows where it is */
+	for (size_t i = 0; i < to->options.count; i++) {
+		if (to->options.list[i].id == CURLOPT_MIMEPOST)
+			to->options.list[i].v.ptr = NULL;
+	}
+}
+
 void shadow_drop(CURL *handle)
 {
 	struct shadow *s = take_out(handle);
@@ -93,6 +114,7 @@ void shadow_reset(struct shadow *s)
 	options_free(&s->options);
 	s->options.change = change + 1; /* the parsed target is stale */
 	forget_transfer(s);
+	forget_body(s);
 }
 
 void shadow_begin(struct shadow *s, struct playing *playing)

@@ -15,6 +15,8 @@
 #include "player/info.h"
 #include "player/player.h"
 #include "policy/policy.h"
+#include "request/body.h"
+#include "request/capture.h"
 #include "request/request.h"
 
 #include <uthash.h>
@@ -23,6 +25,7 @@
 struct playing {
 	struct player *player;
 	struct tape *tape; /* null until there is one */
+	unsigned resumed;  /* how often the program has let its sending go on */
 };
 
 /* Which rule names the target, for one method: asked of the policy once a URL, not at each request.
@@ -33,6 +36,14 @@ struct ruled {
 	const struct rule *rule;
 };
 
+/* A body that was read from its callback and of which nothing left: see fetch.h. */
+struct unsent {
+	struct payload *payload; /* null: none */
+	curl_read_callback read;
+	void *data;
+	curl_off_t size;
+};
+
 struct shadow {
 	CURL *handle; /* the key */
 	const struct flavour *flavour;
@@ -40,7 +51,10 @@ struct shadow {
 	struct request_target target;
 	struct ruled ruled;
 	struct ambient ambient; /* as it was when the last write began */
-	bool raw_reported;      /* an event told of curl_easy_send */
+	struct capture capture; /* of its forms */
+	struct unsent unsent;
+	bool foreign_form; /* MIMEPOST is libcurl's own copy of another handle's */
+	bool raw_reported; /* an event told of curl_easy_send */
 
 	/* The last transfer, if we played it: what getinfo and the header functions answer from. */
 	bool played;
@@ -56,6 +70,8 @@ struct shadow {
 struct shadow *shadow_new(CURL *handle, const struct flavour *flavour);
 struct shadow *shadow_find(CURL *handle); /* null: not made through us */
 void shadow_drop(CURL *handle);
+/* After curl_easy_duphandle. */
+void shadow_copy(struct shadow *to, const struct shadow *from);
 /* As curl_easy_reset leaves a handle. */
 void shadow_reset(struct shadow *s);
 /* Forget the last transfer: a new one starts. */

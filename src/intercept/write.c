@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "intercept/fetch.h"
 #include "intercept/life.h"
 #include "intercept/notice.h"
 #include "intercept/writing.h"
@@ -50,6 +51,7 @@ static CURLcode finish(struct writing *w)
 	serve_stop(&w->serving);
 	if (w->unplayed)
 		w->shadow->played = false;
+	fetch_end(w);
 	gather_free(&w->own);
 	free(w);
 	return code;
@@ -58,6 +60,8 @@ static CURLcode finish(struct writing *w)
 /* Everything that has to be known before a record is looked for. */
 static enum verdict_reason identify(struct writing *w, struct ledger_error *error)
 {
+	enum verdict_reason reason;
+
 	w->ledger = process_ledger(error);
 	if (!w->ledger)
 		return REASON_LEDGER_UNAVAILABLE;
@@ -74,8 +78,9 @@ static enum verdict_reason identify(struct writing *w, struct ledger_error *erro
 		snprintf(error->text, sizeof(error->text), "out of memory");
 		return REASON_LEDGER_UNAVAILABLE;
 	}
-	if (w->in.body.n > (size_t)w->rule->max_request)
-		return REASON_BODY_TOO_LARGE;
+	reason = fetch_body(w, error);
+	if (reason != REASON_NONE || w->over)
+		return reason;
 	switch (identity_begin(&w->in, &w->id)) {
 	case IDENTITY_OK:
 		break;
@@ -198,6 +203,8 @@ CURLcode write_perform(struct shadow *s, const struct process *process, const st
 		refuse(w, reason, NULL, false, false, error.text[0] ? error.text : NULL);
 		return finish(w);
 	}
+	if (w->over)
+		return finish(w);
 	life_start(s->flavour);
 	while (look(w) == STEP_AGAIN)
 		;

@@ -28,6 +28,12 @@ struct writing {
 	 * else. */
 	uint64_t attached;
 	uint32_t attached_generation, attached_attempt;
+	/* A body that is not POSTFIELDS: fetch.h */
+	struct payload *payload; /* null: in.body alone */
+	curl_off_t body_size;    /* as announced; -1: it was not */
+	char *body_type;         /* of a form */
+	bool unsent;             /* the sending ended before its gate */
+	bool over;               /* `code` is set: the body's callback ended the call */
 	const char *in_place; /* why this handle is served in place; null: it is not */
 	bool unplayed;        /* the real libcurl performed after all */
 	CURLcode code;        /* what the call returns, once a step says STEP_DONE */
