@@ -65,6 +65,15 @@ struct plan_texts {
 	char header[KEY_TEXT_MAX + 256];
 };
 
+/* One more than the last of this content, also in a record beside it: no two generations of one
+ * write may ever come to the same key. */
+static uint32_t generation_of(const struct record_view *view, struct verdict verdict)
+{
+	if (view->state == REC_NONE || (view->hit != HIT_CONTENT && view->hit != HIT_OWN_KEY))
+		return 1;
+	return view->generation + (verdict.next_generation || verdict.own_record ? 1 : 0);
+}
+
 /* The record becomes this call's: reserved, taken over, or taken to be sent again. */
 static int take_hold(struct writing *w, const struct record_view *view, struct verdict verdict,
                      struct plan_texts *texts, struct hold *hold)
@@ -72,7 +81,7 @@ static int take_hold(struct writing *w, const struct record_view *view, struct v
 	const struct rule *rule = w->rule;
 	struct stamp now = clock_now();
 	bool fresh = view->state == REC_NONE || verdict.own_record;
-	uint32_t generation = fresh ? 1 : view->generation + (verdict.next_generation ? 1 : 0);
+	uint32_t generation = generation_of(view, verdict);
 	struct record_new made = {
 	        .content = w->id.content,
 	        .any_account = w->id.any_account,
@@ -194,8 +203,10 @@ static enum step shut_out(struct writing *w, struct send *send)
 
 	send_silence(send);
 	send_leave(send, CURLE_OK, 0);
-	if (gate == GATE_LOST)
+	if (gate == GATE_LOST) {
+		w->lost = true;
 		return STEP_AGAIN;
+	}
 	return refuse(w, REASON_LEDGER_UNAVAILABLE, NULL, false, false,
 	              "the disk did not take the record");
 }

@@ -386,8 +386,10 @@ static enum step shut_out(struct inplace *p)
 	send_silence(p->send);
 	send_leave(p->send, CURLE_OK, 0);
 	w->shadow->playing = &w->serving.playing;
-	if (gate == GATE_LOST)
+	if (gate == GATE_LOST) {
+		w->lost = true;
 		return STEP_AGAIN;
+	}
 	return refuse(w, REASON_LEDGER_UNAVAILABLE, NULL, false, false,
 	              "the disk did not take the record");
 }

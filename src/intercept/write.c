@@ -98,10 +98,11 @@ static enum verdict_reason identify(struct writing *w, struct ledger_error *erro
 	return REASON_NONE;
 }
 
-static int find(const struct writing *w, struct stamp now, struct record_view *view)
+static struct ledger_ids ids_of(const struct writing *w)
 {
 	bool whole = w->id.complete;
-	struct ledger_ids ids = {
+
+	return (struct ledger_ids){
 	        .content = w->id.content,
 	        .any_account = whole ? w->id.any_account : NULL,
 	        .own_key = w->id.has_own_key ? w->id.own_key : NULL,
@@ -109,6 +110,11 @@ static int find(const struct writing *w, struct stamp now, struct record_view *v
 	        .settings = w->id.settings,
 	        .operation = w->rule->operation,
 	};
+}
+
+static int find(const struct writing *w, struct stamp now, struct record_view *view)
+{
+	struct ledger_ids ids = ids_of(w);
 
 	return ledger_find(w->ledger, &ids, now, view);
 }
@@ -159,7 +165,7 @@ static enum step act(struct writing *w, const struct record_view *view, struct v
 	case VERDICT_REFUSE:
 		break;
 	}
-	return refuse(w, verdict.reason, view, verdict.generic_text, false, NULL);
+	return refuse(w, verdict.reason, view, verdict.generic_text, w->lost, NULL);
 }
 
 /* The answer this call is attached to, not one of an attempt before it. */
@@ -170,10 +176,29 @@ static bool has_come(const struct writing *w, const struct record_view *view)
 	       view->attempts >= w->attached_attempt;
 }
 
+/* A write with a record of its own that is to be made anew is refused all the same while it is in
+ * doubt under another token or other settings. */
+static bool is_hindered(struct writing *w, struct stamp now, struct record_view *other,
+                        struct verdict *verdict)
+{
+	struct ledger_ids ids;
+	struct asked asked;
+
+	if (identity_complete(&w->in, &w->id) != IDENTITY_OK)
+		return false; /* and nothing will be sent */
+	ids = ids_of(w);
+	if (ledger_find_neighbour(w->ledger, &ids, now, other) != LEDGER_OK)
+		return false;
+	asked = asked_of(w, other);
+	*verdict = verdict_decide(other, w->rule, &asked, now);
+	return verdict->kind == VERDICT_REFUSE;
+}
+
 static enum step look(struct writing *w)
 {
 	struct stamp now = clock_now();
-	struct record_view view;
+	struct record_view view, other;
+	struct verdict verdict, hindered;
 	struct asked asked;
 	int rc = look_up(w, now, &view);
 
@@ -185,7 +210,11 @@ static enum step look(struct writing *w)
 	if (has_come(w, &view))
 		return act_attached(w, &view);
 	asked = asked_of(w, &view);
-	return act(w, &view, verdict_decide(&view, w->rule, &asked, now));
+	verdict = verdict_decide(&view, w->rule, &asked, now);
+	if (verdict.kind == VERDICT_EXECUTE && view.state != REC_NONE &&
+	    is_hindered(w, now, &other, &hindered))
+		return act(w, &other, hindered);
+	return act(w, &view, verdict);
 }
 
 CURLcode write_perform(struct shadow *s, const struct process *process, const struct rule *rule,

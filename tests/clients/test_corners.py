@@ -7,7 +7,7 @@ import time
 import pytest
 
 from harness import PROVIDER, SLOW, client
-from server import FullQueue, Listener
+from server import FullQueue, Listener, OrderServer
 
 
 class Scripted(Listener):
@@ -125,10 +125,51 @@ def test_a_doubt_is_as_old_as_its_last_send(world):
     assert world.events("doubt-dropped")
 
 # --- after the process has begun to end
-def test_a_retry_during_exit_is_not_sent_without_its_key(world, server):
+def test_a_retry_during_exit_is_sent_under_the_same_key(world, server):
     world.policy(provider=PROVIDER)
-    result = world.run([client("life"), "retry-at-exit", server.base + "/orders?keys=honour&late=2"])
+    result = world.run([client("life"), "retry-at-exit", server.base + "/orders?keys=honour&busy=wait&late=1"])
     lines = {x.split()[0]: x for x in result.out.splitlines()}
-    assert "rc=28" in lines["first"] and "rc=56" in lines["again"], result
-    assert len(server.writes()) == 1 and server.executions == 1
+    assert "rc=28" in lines["first"] and "rc=0 status=201" in lines["again"] and "ord-1" in lines["again"], result
+    assert len(server.writes()) == 2 and len(set(server.keys())) == server.executions == 1
+    assert world.states() == ["done"]
+
+
+# --- two tokens, two kinds of key
+def test_a_delivered_record_does_not_hide_a_doubt_under_another_token(world):
+    world.policy(exit_wait="0s")
+    with Scripted(lambda count, method, path: None if count == 2 else said(201)) as server:
+        def write(token, run):
+            return world.curl("-m", "1", "-H", "Authorization: Bearer " + token, "-d", "n=1", server.base + "/orders", run=run)
+
+        assert write("aaa", "run-1").status == 201
+        assert write("bbb", "run-2").rc == 28 and world.states() == ["done", "unknown"]
+        assert write("aaa", "run-1").replayed
+        again = write("aaa", "run-3")
+        assert again.rc == 56 and "unknown-outcome" in again.err
+    assert len(server.posts()) == 2
+
+
+def test_no_key_is_ever_used_for_two_generations(world, server):
+    url, own = server.base + "/orders?keys=honour", ("-H", "Idempotency-Key: mine")
+    for run in ("run-1", "run-2"):
+        assert world.curl("-d", "n=1", url, run=run).status == 201
+    assert world.curl(*own, "-d", "n=1", url, run="run-2").status == 201
+    assert world.curl("-d", "n=1", url, run="run-3").order == "ord-4"
+    assert len(set(server.keys())) == server.executions == 4
+
+
+# --- a process that stands still
+def test_an_owner_that_wakes_up_late_does_not_send(world):
+    with OrderServer(tls=True, hello_delay=3) as slow, OrderServer(tls=True) as server:
+        world.policy(match="POST https://127.0.0.1:*/orders")
+        args = ("-k", "-d", "n=1", slow.base + "/orders?status=500")
+        owner = world.curl_start(*args)
+        time.sleep(1)
+        os.kill(owner.pid, signal.SIGSTOP)
+        time.sleep(15.5)  # the lease
+        assert world.curl("--connect-to", "::127.0.0.1:%d" % server.port, *args).status == 500
+        os.kill(owner.pid, signal.SIGCONT)
+        woken = world.curl_finish(owner)
+        assert woken.rc == 56 and "sendonce" in woken.err  # its own send was stopped: not an answer
+        assert len(server.writes()) == 1 and not slow.writes()
     assert world.states() == ["unknown"]
