@@ -12,8 +12,8 @@
 #include "base/corelink.h"
 #include "base/curlapi.h"
 #include "intercept/chain.h"
-#include "intercept/gather.h"
 #include "intercept/fetch.h"
+#include "intercept/gather.h"
 #include "intercept/inplace.h"
 #include "intercept/notice.h"
 #include "intercept/process.h"
@@ -78,12 +78,12 @@ static CURL *hook_easy_duphandle(CURL *handle)
 	CURL *copy;
 	int saved = errno;
 
-	if (copy && s && s->chain)
 	if (s && s->capture.mime)
 		capture_give_back(&s->capture, fl, handle, &s->options);
 	errno = saved;
 	copy = fl ? CURL_FN(fl, easy_duphandle)(handle) : NULL;
 	saved = errno;
+	if (copy && s && s->chain)
 		chain_give_copy(s->chain, copy);
 	made = copy ? shadow_new(copy, fl) : NULL;
 	if (made && s)
@@ -92,7 +92,6 @@ static CURL *hook_easy_duphandle(CURL *handle)
 	return copy;
 }
 
-static CURLcode hook_easy_setopt(CURL *handle, CURLoption option, uintptr_t word)
 /* A form that is being rendered on a handle of ours stays there when it is set again. */
 static uintptr_t form_for_libcurl(struct shadow *s, uintptr_t word)
 {
@@ -106,18 +105,19 @@ static uintptr_t form_for_libcurl(struct shadow *s, uintptr_t word)
 	return word;
 }
 
+static CURLcode hook_easy_setopt(CURL *handle, CURLoption option, uintptr_t word)
 {
 	struct shadow *s;
 	const struct flavour *fl = flavour_of(handle, &s, CALLER());
-	CURLcode code;
 	uintptr_t real = word;
+	CURLcode code;
 	int saved;
 
 	if (!fl)
 		return CURLE_FAILED_INIT;
-	code = s && s->chain && chain_keeps(s->chain, option)
 	if (s && option == CURLOPT_MIMEPOST)
 		real = form_for_libcurl(s, word);
+	code = s && s->chain && chain_keeps(s->chain, option)
 	               ? CURLE_OK
 	               : CURL_FN(fl, easy_setopt)(handle, option, real);
 	saved = errno;
@@ -200,6 +200,10 @@ static CURLcode hook_easy_perform(CURL *handle)
 		return CURLE_FAILED_INIT;
 	if (s && !s->chain) { /* with one, libcurl itself says no */
 		enum answerer who = perform(s, &code);
+		if (who == LIBCURL) {
+			fetch_give_form(s);
+			shadow_begin(s, NULL);
+		}
 		errno = saved;
 		if (who == US)
 			return code;
@@ -216,10 +220,6 @@ static struct info *current_info(struct shadow *s)
 
 	if (s->playing) {
 		info = s->playing->tape ? tape_info_copy(s->playing->tape) : NULL;
-		if (who == LIBCURL) {
-			fetch_give_form(s);
-			shadow_begin(s, NULL);
-		}
 		if (info) {
 			info_free(s->info);
 			s->info = info;
@@ -259,6 +259,7 @@ static CURLcode hook_easy_pause(CURL *handle, int bits)
 	if (s && s->playing) {
 		s->playing->resumed += !(bits & CURLPAUSE_SEND);
 		return player_pause(s->playing->player, bits);
+	}
 	return fl ? CURL_FN(fl, easy_pause)(handle, bits) : CURLE_FAILED_INIT;
 }
 
@@ -276,7 +277,6 @@ static CURLHcode hook_easy_header(CURL *handle, const char *name, size_t index, 
 }
 
 static struct curl_header *hook_easy_nextheader(CURL *handle, unsigned origin, int request,
-	}
                                                 struct curl_header *previous)
 {
 	struct shadow *s;
@@ -358,6 +358,7 @@ static CURLMcode hook_multi_add_handle(CURLM *multi, CURL *handle)
 		return CURLM_BAD_EASY_HANDLE;
 	if (s && !s->chain) {
 		code = look_at_added(s);
+		fetch_give_form(s);
 		shadow_begin(s, NULL);
 	}
 	errno = saved;
@@ -375,5 +376,4 @@ __attribute__((visibility("default"))) int sendonce_core_start(const struct prel
 	CURL_HOOKED(CORE_HOOK)
 #undef CORE_HOOK
 	return 0;
-		fetch_give_form(s);
 }
