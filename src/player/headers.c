@@ -4,8 +4,8 @@
  * caller's mask and request number let through, a folded line continues the value before it. The
  * anchor of a header is its position in the list, so that a stale one can do no harm.
  *
- * Not promised: anything about a list whose lines were added while the program holds a value of a
- * folded header: that value may move. */
+ * Not promised: anything about a list whose lines were added while the program holds the name or
+ * value of a folded header: both may move. */
 #include "player/headers.h"
 
 #include <limits.h>
@@ -23,7 +23,8 @@ enum {
 };
 
 struct header {
-	char *name, *value; /* value points into the allocation of its own */
+	char *name; /* with the value behind it, in one allocation */
+	char *value;
 	unsigned origin;
 	int request;
 };
@@ -49,10 +50,8 @@ void headers_free(struct headers *h)
 {
 	if (!h)
 		return;
-	for (size_t i = 0; i < h->count; i++) {
+	for (size_t i = 0; i < h->count; i++)
 		free(h->list[i].name);
-		free(h->list[i].value);
-	}
 	free(h->list);
 	free(h);
 }
@@ -87,13 +86,15 @@ static int push(struct headers *h, struct span name, struct span value, unsigned
 		h->list = list;
 		h->room = room;
 	}
-	struct header made = {span_dup(name), span_dup(value), origin, request};
-	if (!made.name || !made.value) {
-		free(made.name);
-		free(made.value);
+	char *text = malloc(name.n + value.n + 2);
+	if (!text)
 		return -1;
-	}
-	h->list[h->count++] = made;
+	memcpy(text, name.p, name.n);
+	text[name.n] = 0;
+	if (value.n)
+		memcpy(text + name.n + 1, value.p, value.n);
+	text[name.n + 1 + value.n] = 0;
+	h->list[h->count++] = (struct header){text, text + name.n + 1, origin, request};
 	return 0;
 }
 
@@ -106,13 +107,14 @@ static int unfold(struct headers *h, struct span line)
 	line = without_end(line);
 	while (line.n > 1 && (line.p[1] == ' ' || line.p[1] == '\t'))
 		line = (struct span){line.p + 1, line.n - 1};
-	size_t old = strlen(last->value);
-	char *value = realloc(last->value, old + line.n + 1);
-	if (!value)
+	size_t at = (size_t)(last->value - last->name), old = at + strlen(last->value);
+	char *text = realloc(last->name, old + line.n + 1);
+	if (!text)
 		return -1;
-	memcpy(value + old, line.p, line.n);
-	value[old + line.n] = 0;
-	last->value = value;
+	memcpy(text + old, line.p, line.n);
+	text[old + line.n] = 0;
+	last->name = text;
+	last->value = text + at;
 	return 0;
 }
 
