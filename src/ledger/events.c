@@ -88,25 +88,25 @@ static void add_string(struct buf *out, const char *text, size_t n)
 }
 
 /* What stands before a field's value. */
-#define NAME(name) ",\"" name "\":"
+#define NAME(name) ((struct span){",\"" name "\":", sizeof(",\"" name "\":") - 1})
 
-static void add_text(struct buf *out, const char *name, const char *text, size_t most)
+static void add_text(struct buf *out, struct span name, const char *text, size_t most)
 {
 	if (!text)
 		return;
-	buf_add_text(out, name);
+	buf_add_span(out, name);
 	add_string(out, text, strnlen(text, most));
 }
 
-static void add_number(struct buf *out, const char *name, int64_t value)
+static void add_number(struct buf *out, struct span name, int64_t value)
 {
 	if (value < 0)
 		return;
-	buf_add_text(out, name);
+	buf_add_span(out, name);
 	buf_add_number(out, value);
 }
 
-static void add_hex(struct buf *out, const char *name, const uint8_t *bytes, size_t n)
+static void add_hex(struct buf *out, struct span name, const uint8_t *bytes, size_t n)
 {
 	char hex[65];
 
