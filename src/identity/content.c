@@ -137,7 +137,8 @@ static int compare_chosen(const void *left, const void *right)
 
 static void emit_chosen(struct chosen *list, size_t n, struct buf *out)
 {
-	qsort(list, n, sizeof *list, compare_chosen);
+	if (n > 1)
+		qsort(list, n, sizeof *list, compare_chosen);
 	for (size_t i = 0; i < n; i++) {
 		part_add_lower(out, 'n', list[i].name);
 		part_add(out, 'v', list[i].value);

@@ -429,17 +429,31 @@ enum step act_attached(struct writing *w, const struct record_view *view)
 	return joined(w, view, code);
 }
 
-enum step act_replay(struct writing *w, const struct record_view *view, struct verdict verdict)
+static void add_verdict(struct buf *out, const struct record_view *view)
 {
-	char time[32], text[96];
-	struct answer_marks marks = {.verdict = text, .replayed = true};
-	CURLcode code = CURLE_OK;
+	char time[32];
 
 	clock_rfc3339(time, sizeof(time), view->first_sent.wall_us);
-	snprintf(text, sizeof(text), "replay; first=%s; attempts=%u", time, view->attempts);
+	buf_add_text(out, "replay; first=");
+	buf_add_text(out, time);
+	buf_add_text(out, "; attempts=");
+	buf_add_number(out, view->attempts);
+}
+
+enum step act_replay(struct writing *w, const struct record_view *view, struct verdict verdict)
+{
+	struct answer_marks marks = {.replayed = true};
+	struct buf text = {0};
+	CURLcode code = CURLE_OK;
+	enum step step;
+
+	add_verdict(&text, view);
+	marks.verdict = text.failed ? NULL : text.data;
 	memcpy(w->tally.key, view->key, sizeof(w->tally.key));
 	asked(w, view);
-	if (play_stored(w, view, marks, &code) == STEP_AGAIN)
+	step = play_stored(w, view, marks, &code);
+	buf_free(&text);
+	if (step == STEP_AGAIN)
 		return refuse(w, REASON_ANSWER_NOT_KEPT, view, false, false, NULL);
 	if (is_delivery(code))
 		delivered(w, view->id, view->generation);
