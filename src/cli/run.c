@@ -23,7 +23,7 @@ static const char help[] =
         "Run a command with its HTTP writes protected.\n"
         "\n"
         "  --policy F     the policy (SENDONCE_POLICY; else " PATHS_POLICY_DEFAULT ")\n"
-        "  --mode M       off or enforce (SENDONCE_MODE; else the policy's)\n"
+        "  --mode M       off, audit or enforce (SENDONCE_MODE; else the policy's)\n"
         "  --ledger F     the ledger (SENDONCE_LEDGER; else the policy's)\n"
         "  --scope S      whose books these are (SENDONCE_SCOPE)\n"
         "  --run R        the task's name, the same again when it is resumed; `new` makes one\n"
@@ -116,10 +116,10 @@ static int effective_mode(const struct policy *policy)
 	           : policy      ? (int)policy->mode
 	                         : MODE_ENFORCE;
 
-	if (mode == MODE_OFF || mode == MODE_ENFORCE)
+	if (mode == MODE_OFF || mode == MODE_AUDIT || mode == MODE_ENFORCE)
 		return mode;
 	cli_usage("run",
-	          mode < 0 ? "mode `%s`: it is off or enforce"
+	          mode < 0 ? "mode `%s`: it is off, audit or enforce"
 	                   : "mode `%s` is not supported in this version",
 	          text ? text : policy_mode_name((enum policy_mode)mode));
 	return -1;
@@ -160,7 +160,7 @@ static int try_policy(void)
 	if (cli_check_policy(path, &policy) != POLICY_OK)
 		return CLI_CANNOT;
 	mode = effective_mode(policy);
-	rc = mode < 0 ? CLI_USAGE : mode == MODE_OFF ? 0 : try_ledger(policy);
+	rc = mode < 0 ? CLI_USAGE : mode == MODE_OFF || mode == MODE_AUDIT ? 0 : try_ledger(policy);
 	policy_free(policy);
 	return rc;
 }

@@ -11,6 +11,7 @@
 
 #include "base/corelink.h"
 #include "base/curlapi.h"
+#include "intercept/audit.h"
 #include "intercept/chain.h"
 #include "intercept/fetch.h"
 #include "intercept/gather.h"
@@ -159,6 +160,18 @@ static const struct rule *rule_of(struct shadow *s, const struct process *proces
 	return known->rule;
 }
 
+/* Only written down: a listed write in mode audit, an unlisted one where the policy wants them. */
+static bool is_audited(const struct shadow *s, const struct process *process,
+                       const struct rule *rule)
+{
+	if (options_long(&s->options, CURLOPT_CONNECT_ONLY, 0))
+		return false;
+	if (rule)
+		return process->state == PROCESS_AUDIT;
+	return process->policy->unlisted == UNLISTED_AUDIT &&
+	       !request_is_read(request_method(&s->options));
+}
+
 enum answerer { LIBCURL, US };
 
 /* Who performs. US: *code is what the program gets. */
@@ -178,7 +191,11 @@ static enum answerer perform(struct shadow *s, CURLcode *code)
 		return US;
 	}
 	rule = rule_of(s, process);
-	if (!rule)
+	if (is_audited(s, process, rule)) {
+		*code = audit_perform(s, process, rule);
+		return US;
+	}
+	if (!rule || process->state == PROCESS_AUDIT)
 		return LIBCURL;
 	obstacle = gather_obstacle(s);
 	if (obstacle && !inplace_can(s)) {
@@ -330,7 +347,7 @@ static CURLMcode look_at_added(struct shadow *s)
 	if (process->state == PROCESS_OFF ||
 	    request_target_update(&s->target, s->flavour, &s->options) != 0 || !s->target.valid)
 		return CURLM_OK;
-	if (process->state == PROCESS_ON) {
+	if (process->state != PROCESS_BROKEN) {
 		rule = rule_of(s, process);
 		if (rule)
 			write_unprotected(s, process, rule, "multi interface");

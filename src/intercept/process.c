@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "identity/identity.h"
@@ -80,15 +81,16 @@ static void choose_mode(struct process *p)
 	int mode = text ? policy_mode_parse(text) : (p->policy ? (int)p->policy->mode : MODE_OFF);
 
 	if (mode == MODE_OFF || mode == MODE_AUDIT) {
-		p->state = PROCESS_OFF;
-		p->mode = mode == MODE_AUDIT ? "audit" : "off";
+		p->state = mode == MODE_AUDIT && p->policy ? PROCESS_AUDIT : PROCESS_OFF;
+		p->mode = policy_mode_name((enum policy_mode)mode);
 		return;
 	}
 	p->mode = "enforce";
 	if (mode == MODE_ENFORCE)
 		return;
 	broken(p, "SENDONCE_MODE: ",
-	       mode < 0 ? "not a mode; use off or enforce" : "not supported in this version");
+	       mode < 0 ? "not a mode; use off, audit or enforce"
+	                : "not supported in this version");
 }
 
 /* Without memory they are computed at each request. */
@@ -158,7 +160,7 @@ static void load_names(struct process *p)
 /* Things a person should know once, not at every write. */
 static void tell(const struct process *p)
 {
-	if (p->state == PROCESS_BROKEN)
+	if (p->error[0])
 		notice_warning(p, "policy-invalid", p->error);
 	else if (p->state == PROCESS_OFF)
 		notice_warning(p, "off",
@@ -167,6 +169,22 @@ static void tell(const struct process *p)
 	else if (!p->policy->scope || !*p->policy->scope)
 		notice_warning(p, "scope-unset",
 		               "scope is unset: the user id is used; set SENDONCE_SCOPE");
+}
+
+/* Beside the ledger, whose default folder is made with the ledger. Audit makes none. */
+static void make_events_folder(const struct process *p)
+{
+	char folder[sizeof(p->events_path)];
+	char *at = folder;
+
+	if (!p->ledger_default || !p->events_path[0] || (p->policy && p->policy->events_path))
+		return;
+	memcpy(folder, p->events_path, sizeof(folder));
+	while ((at = strchr(at + 1, '/')) != NULL) {
+		*at = '\0';
+		mkdir(folder, 0700);
+		*at = '/';
+	}
 }
 
 static void load(void)
@@ -180,6 +198,8 @@ static void load(void)
 		choose_mode(p);
 	load_paths(p);
 	load_names(p);
+	if (strcmp(p->mode, "audit") == 0)
+		make_events_folder(p);
 	tell(p);
 }
 
@@ -247,6 +267,8 @@ static int read_secret(const char *path, struct ledger_error *error)
 		secret_size = (size_t)n;
 		return 0;
 	}
+	if (!error)
+		return -1;
 	snprintf(error->text, sizeof(error->text), "SENDONCE_SECRET_FILE: %.300s: %s", path,
 	         n < 0 ? strerror(errno) : "shorter than 16 bytes");
 	return -1;
@@ -257,6 +279,8 @@ struct span process_secret(struct ledger *l, struct ledger_error *error)
 	const char *path = env_text(ENV_SENDONCE_SECRET_FILE);
 	struct span secret = {0};
 
+	if (!path && !l)
+		return span_of("sendonce audit, no secret");
 	if (!path)
 		return (struct span){(const char *)ledger_secret(l), LEDGER_SECRET};
 	pthread_mutex_lock(&lock);

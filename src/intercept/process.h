@@ -13,12 +13,13 @@
 enum process_state {
 	PROCESS_OFF,   /* no policy, or mode off: everything passes */
 	PROCESS_ON,    /* enforce */
+	PROCESS_AUDIT, /* writes are written down; the ledger is never opened */
 	PROCESS_BROKEN /* a policy that cannot be used: writes are refused with `error` */
 };
 
 struct process {
 	enum process_state state;
-	struct policy *policy; /* null unless PROCESS_ON */
+	struct policy *policy; /* null unless PROCESS_ON or PROCESS_AUDIT, or mode off */
 	char error[1200];      /* PROCESS_BROKEN: why */
 	char ledger_path[4096];
 	bool ledger_default; /* its folder may be made */
@@ -43,7 +44,10 @@ const struct process *process_get(void);
 struct ledger *process_ledger(struct ledger_error *error);
 /* The same, but only if it is open already. */
 struct ledger *process_ledger_opened(void);
-/* The HMAC secret that goes with it. Empty when SENDONCE_SECRET_FILE cannot be read: `error`. */
+/* The HMAC secret that goes with it. `ledger` null: there is none to be opened (audit); hashes are
+ * then made under a fixed label unless SENDONCE_SECRET_FILE names a secret, so that two processes
+ * call the same write by the same name. Empty when that file cannot be read: `error`, which may be
+ * null. */
 struct span process_secret(struct ledger *ledger, struct ledger_error *error);
 
 /* Locks around fork(2). */

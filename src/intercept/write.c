@@ -269,7 +269,7 @@ CURLcode write_refuse_redirected(struct shadow *s, const struct process *process
 void write_unprotected(const struct shadow *s, const struct process *process,
                        const struct rule *rule, const char *why)
 {
-	struct ledger *ledger = process_ledger(NULL);
+	struct ledger *ledger = process->state == PROCESS_AUDIT ? NULL : process_ledger(NULL);
 	struct event event = notice_event(process, "unprotected");
 
 	event.operation = rule->operation;

@@ -55,7 +55,7 @@ def test_an_unknown_command_is_told_which_there_are(world):
     assert "`explain`" in result.err and "ledger" in result.err and "events" in result.err
 
 
-@pytest.mark.parametrize("args", [["events", "--follow"], ["run", "--summary", "--", "true"], ["run", "--mode", "audit", "--", "true"]],
+@pytest.mark.parametrize("args", [["events", "--follow"], ["run", "--summary", "--", "true"], ["run", "--mode", "replay", "--", "true"]],
                          ids=" ".join)
 def test_what_comes_later_says_so(world, args):
     result = world.cli(*args)

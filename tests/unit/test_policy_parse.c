@@ -186,6 +186,16 @@ static void test_policy_values(void **state)
 	policy_free(p);
 }
 
+static void test_policy_audit(void **state)
+{
+	struct policy *p = parse("version: 1\nmode: audit\nunlisted: audit\n");
+
+	(void)state;
+	assert_int_equal(p->mode, MODE_AUDIT);
+	assert_int_equal(p->unlisted, UNLISTED_AUDIT);
+	policy_free(p);
+}
+
 static void test_rule_values(void **state)
 {
 	static const char *const stores[] = {"2xx", "400", "500", NULL};
@@ -726,6 +736,7 @@ int main(void)
 	        cmocka_unit_test(test_rule_defaults),
 	        cmocka_unit_test(test_written_defaults),
 	        cmocka_unit_test(test_policy_values),
+	        cmocka_unit_test(test_policy_audit),
 	        cmocka_unit_test(test_rule_values),
 	        cmocka_unit_test(test_more_rule_values),
 	        cmocka_unit_test(test_durations),

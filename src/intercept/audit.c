@@ -1,0 +1,261 @@
+/* See audit.h. Header lines and the moment before each wire send are watched always, so that a send
+ * which libcurl repeats by itself is told from a redirect or a round of authentication. The debug
+ * callback, which costs more, is chained where the body is not in memory, and where there is no
+ * PREREQ to count by. Memory that runs out costs the event its fingerprint, never the program. */
+#include "intercept/audit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "courier/passes.h"
+#include "intercept/chain.h"
+#include "intercept/fold.h"
+#include "intercept/gather.h"
+#include "intercept/notice.h"
+#include "intercept/outgoing.h"
+#include "verdict/verdict.h"
+
+struct audit {
+	struct chain chain;
+	struct shadow *shadow;
+	const struct process *process;
+	const struct rule *rule;
+	struct passes passes;
+	struct outgoing out;
+	struct gathered own;
+	struct identity_in in;
+	struct identity id;
+	bool watching; /* the debug callback is chained */
+	bool identified, body_lost;
+	unsigned repeated; /* wire sends that no answer had asked for */
+	int64_t started_us;
+	uint8_t trace[16];
+	char method[32];
+};
+
+/* --- what the chain tells --- */
+
+static void count_send(struct audit *a, const char *url)
+{
+	struct gate_pass pass;
+
+	passes_begin(&a->passes, url, &pass);
+	if (pass.number > 1 && !pass.after_answer)
+		a->repeated++;
+}
+
+static int on_pass(void *ctx, const char *url)
+{
+	count_send(ctx, url);
+	return 0;
+}
+
+static void on_header(void *ctx, const char *line, size_t n)
+{
+	struct audit *a = ctx;
+
+	passes_header(&a->passes, line, n);
+}
+
+static void on_debug(void *ctx, curl_infotype type, const char *data, size_t n)
+{
+	struct audit *a = ctx;
+
+	if (type == CURLINFO_DATA_OUT)
+		outgoing_data(&a->out, data, n);
+	if (type != CURLINFO_HEADER_OUT)
+		return;
+	outgoing_head(&a->out, data, n);
+	passes_request(&a->passes, data, n);
+	if (a->chain.no_prereq && !a->passes.opening)
+		count_send(a, NULL);
+}
+
+static void audit_free(struct audit *a)
+{
+	gather_free(&a->own);
+	outgoing_free(&a->out);
+	passes_free(&a->passes);
+	free(a);
+}
+
+static void tell(struct audit *a, CURLcode code);
+
+static void on_dropped(void *ctx)
+{
+	struct audit *a = ctx;
+
+	tell(a, CURLE_ABORTED_BY_CALLBACK);
+	audit_free(a);
+}
+
+static const struct chain_calls plain = {
+        .pass = on_pass,
+        .header = on_header,
+        .dropped = on_dropped,
+};
+
+static const struct chain_calls watched = {
+        .pass = on_pass,
+        .header = on_header,
+        .debug = on_debug,
+        .dropped = on_dropped,
+};
+
+/* --- the event --- */
+
+static void identify(struct audit *a, const struct span *body)
+{
+	a->in = (struct identity_in){
+	        .rule = a->rule,
+	        .secret = process_secret(NULL, NULL),
+	        .scope = span_of(a->process->scope),
+	        .step = span_of(a->process->policy->step),
+	        .env = process_env,
+	};
+	if (!a->in.secret.n || gather_identity(a->shadow, &a->own, &a->in) != 0)
+		return;
+	if (body) {
+		a->in.body = *body;
+		a->in.content_type = outgoing_header(&a->out, "Content-Type");
+	}
+	gather_trace(&a->own, a->trace);
+	a->identified = identity_begin(&a->in, &a->id) == IDENTITY_OK;
+}
+
+/* A body that nobody but libcurl has read is known once it has left. */
+static void identify_sent(struct audit *a)
+{
+	struct span body;
+
+	if (outgoing_body(&a->out, &body) == 0)
+		identify(a, &body);
+	else
+		a->body_lost = true;
+}
+
+static const char *outcome_of(const struct audit *a, CURLcode code)
+{
+	struct ending ending = {
+	        .gate_opened = a->passes.count > 0,
+	        .complete = code == CURLE_OK || code == CURLE_HTTP_RETURNED_ERROR,
+	        .status = a->passes.status,
+	        .seen_at = passes_seen_at(&a->passes, code != CURLE_OK),
+	        .body_matches = true,
+	};
+
+	return outcome_kind_name(verdict_outcome(&ending, a->rule));
+}
+
+static void describe(const struct audit *a, CURLcode code, struct event *e)
+{
+	curl_off_t bytes = 0;
+
+	e->method = a->method;
+	e->host = a->shadow->target.host;
+	e->wire_sends = a->passes.count;
+	e->status = a->passes.status ? a->passes.status : -1;
+	e->curlcode = code;
+	e->ms = (clock_boot_us() - a->started_us) / 1000;
+	if (CURL_FN(a->shadow->flavour, easy_getinfo)(a->shadow->handle, CURLINFO_SIZE_DOWNLOAD_T,
+	                                              &bytes) == CURLE_OK)
+		e->bytes = bytes;
+	if (a->repeated)
+		e->reason = "wire-resend";
+	else if (a->body_lost)
+		e->reason = "body-not-seen";
+}
+
+static void describe_listed(const struct audit *a, CURLcode code, struct event *e)
+{
+	static const uint8_t no_trace[16];
+
+	e->operation = a->rule->operation;
+	e->path = a->rule->path_text;
+	e->outcome = outcome_of(a, code);
+	if (a->identified) {
+		e->fingerprint = a->id.fingerprint;
+		e->key = a->id.has_own_key ? a->id.own_key_text : NULL;
+	}
+	if (memcmp(a->trace, no_trace, sizeof(no_trace)) != 0)
+		e->trace = a->trace;
+}
+
+static void tell(struct audit *a, CURLcode code)
+{
+	struct event e = notice_event(a->process, a->rule ? "write" : "unlisted");
+	struct buf path = {0};
+
+	describe(a, code, &e);
+	if (a->rule) {
+		describe_listed(a, code, &e);
+	} else {
+		fold_path(span_of(a->shadow->target.path), &path);
+		e.path = path.failed ? NULL : path.data;
+	}
+	notice_send(a->process, &e);
+	buf_free(&path);
+}
+
+/* --- the perform --- */
+
+static bool body_in_memory(const struct shadow *s)
+{
+	enum request_body kind = request_body_kind(&s->options);
+
+	return kind == REQUEST_NO_BODY || kind == REQUEST_FIELDS;
+}
+
+static int watch(struct audit *a)
+{
+	const struct chain_calls *calls = a->watching ? &watched : &plain;
+
+	if (chain_begin(&a->chain, a->shadow, calls, a) != 0)
+		return -1;
+	if (!a->chain.no_prereq || a->watching)
+		return 0;
+	chain_end(&a->chain);
+	return chain_begin(&a->chain, a->shadow, &watched, a);
+}
+
+/* On the heap: a callback may jump out of the perform. Null: no memory. */
+static struct audit *audit_new(struct shadow *s, const struct process *process,
+                               const struct rule *rule)
+{
+	struct audit *a = calloc(1, sizeof(*a));
+	const char *method = request_method(&s->options);
+
+	if (!a)
+		return NULL;
+	a->shadow = s;
+	a->process = process;
+	a->rule = rule;
+	a->started_us = clock_boot_us();
+	a->watching = rule && !body_in_memory(s);
+	a->out.limit = rule ? (size_t)rule->max_request : 0;
+	strncpy(a->method, method, sizeof(a->method) - 1);
+	if (rule && !a->watching)
+		identify(a, NULL);
+	return a;
+}
+
+CURLcode audit_perform(struct shadow *s, const struct process *process, const struct rule *rule)
+{
+	struct audit *a = audit_new(s, process, rule);
+	CURLcode code;
+
+	shadow_begin(s, NULL);
+	if (!a || watch(a) != 0) {
+		if (a)
+			audit_free(a);
+		return CURL_FN(s->flavour, easy_perform)(s->handle);
+	}
+	code = CURL_FN(s->flavour, easy_perform)(s->handle);
+	chain_end(&a->chain);
+	if (a->watching)
+		identify_sent(a);
+	tell(a, code);
+	audit_free(a);
+	return code;
+}

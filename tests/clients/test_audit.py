@@ -1,0 +1,239 @@
+"""Audit: what is written down, and that nothing else is done. A recording server compares the bytes of both runs."""
+import os
+import re
+
+import pytest
+
+from harness import SLOW, client, have
+
+RULE = {"match": "POST,PUT http://127.0.0.1:*/orders/**"}
+
+
+@pytest.fixture
+def audit(world):
+    return world.policy(top={"mode": "audit"}, **RULE)
+
+
+PYCURL = """
+import io, pycurl, sys
+c = pycurl.Curl()
+c.setopt(c.WRITEFUNCTION, lambda b: None)
+for n in range(int(sys.argv[2])):
+    c.setopt(c.URL, sys.argv[1] + "/orders/%d" % n)
+    if n % 4 == 3:
+        c.setopt(c.HTTPPOST, [("n", str(n))])
+    elif n % 4 == 2:
+        c.setopt(c.UPLOAD, 1)
+        c.setopt(c.READFUNCTION, io.BytesIO(b"x" * n).read)
+        c.setopt(c.INFILESIZE, n)
+    elif n % 4 == 1:
+        c.setopt(c.POST, 1)
+        c.setopt(c.POSTFIELDS, "n=%d" % n)
+    else:
+        c.setopt(c.HTTPGET, 1)
+    c.perform()
+"""
+
+PHP = """<?php
+for ($n = 0; $n < $argv[2]; $n++) {
+    $c = curl_init($argv[1] . "/orders/$n");
+    curl_setopt($c, CURLOPT_RETURNTRANSFER, true);
+    if ($n % 2) curl_setopt($c, CURLOPT_POSTFIELDS, "n=$n");
+    curl_exec($c);
+    curl_close($c);
+}
+"""
+
+
+def many(world, what, base):
+    """One client, its requests: 200 and more over all of them."""
+    form = world.write("form.txt", "a file\n" * 50)
+    urls = [base + "/orders/%d" % n for n in range(20)]
+    if what == "pycurl":
+        return world.run(["/usr/bin/python3", "-c", PYCURL, base, "40"])
+    if what == "php":
+        return world.run(["php", "-n", "-d", "extension=curl", world.write("client.php", PHP), base, "40"])
+    if what == "c":
+        return world.run([client("inplace"), urls[0], "opensocket", "prereq", "times=40", "then=" + urls[1]])
+    args = {"get": [], "data": ["-d", "a=1"], "upload": ["-T", form], "stdin": ["-T", "-"], "form": ["-F", "a=1", "-F", "f=@" + form],
+            "json": ["--json", '{"a":1}'], "verbose": ["-v", "-d", "a=1"], "include": ["-i", "-d", "a=1"]}[what]
+    return world.run(["curl", "-q", "-sS", *[x for url in urls for x in (*args, url, "-o", "/dev/null", "--next")][:-1]])
+
+
+def without_boundary(raw):
+    """A form's boundary is random; the rest of it is not."""
+    at = raw.find(b"boundary=")
+    if at < 0:
+        return raw
+    return raw.replace(raw[at + 9:raw.index(b"\r\n", at)], b"B")
+
+
+def traffic(server):
+    with server.lock:
+        return [(r.number, without_boundary(r.raw)) for r in server.requests]
+
+
+@pytest.mark.parametrize("what", ["get", "data", "upload", "stdin", "form", "json", "verbose", "include", "c", "pycurl", "php"])
+def test_the_wire_is_byte_for_byte_the_same(audit, server, what):
+    if what == "php" and not have("php"):
+        pytest.skip("no PHP")
+    runs = []
+    for env in ({"preload": False}, {}):
+        server.reset()
+        if "preload" not in env:
+            result = many(audit, what, server.base)
+        else:
+            run, audit.run = audit.run, lambda *a, **k: run(*a, preload=False, **k)
+            result = many(audit, what, server.base)
+            del audit.run
+        assert result.rc == 0, result
+        runs.append((traffic(server), result.out, [x for x in result.err.splitlines() if x[:1] in "<>"] if what == "verbose" else ""))
+    assert len(runs[0][0]) >= 20
+    assert [x[1] for x in runs[0][0]] == [x[1] for x in runs[1][0]]
+    assert runs[0][0] == runs[1][0], "the same connections too"
+    if what == "verbose":
+        assert [x for x in runs[0][2] if not x.startswith("< ")] == [x for x in runs[1][2] if not x.startswith("< ")]
+    assert not os.path.exists(audit.ledger), "no ledger was made"
+    writes = [r for r in server.requests if r.method != "GET"]
+    events = audit.events()
+    assert len(events) == len(writes) and all(e["event"] == "write" and e["mode"] == "audit" for e in events)
+
+
+@pytest.mark.san
+def test_what_an_event_says(audit, server):
+    audit.curl("-d", "n=1", "-H", "Idempotency-Key: mine-1234567", server.base + "/orders/7?secret=1")
+    event, = audit.events()
+    assert event["operation"] == "orders.create" and event["path"] == "/orders/**" and event["method"] == "POST"
+    assert (event["key"], event["status"], event["outcome"], event["curlcode"], event["wire_sends"]) == ("mine-123", 201, "done", 0, 1)
+    assert len(event["fingerprint"]) == 16 and event["scope"] == "tests" and event["run"] == "run-1"
+    assert "verdict" not in event and "record" not in event and "reason" not in event
+    assert "secret" not in open(audit.event_log).read()
+
+
+@pytest.mark.san
+def test_a_body_has_one_fingerprint_however_it_is_sent(audit, server):
+    """In memory, read with a known size, read in chunks: what left is what is hashed."""
+    body = '{"n":111}'
+    name = audit.write("body.json", body)
+    kind = ["-H", "Content-Type: application/json", "-X", "POST", server.base + "/orders/7"]
+    audit.curl("-d", "@" + name, *kind)
+    audit.curl("-T", name, *kind)
+    audit.curl("-T", name, "-H", "Transfer-Encoding: chunked", *kind)
+    audit.curl("-T", name, "-H", "Transfer-Encoding: chunked", "-H", "Expect:", *kind)
+    assert [r.body for r in server.writes()] == [body.encode()] * 2 + [b"9\r\n" + body.encode() + b"\r\n0\r\n\r\n"] * 2
+    assert len({e["fingerprint"] for e in audit.events()}) == 1
+    audit.curl("-d", "other", *kind)
+    assert len({e["fingerprint"] for e in audit.events()}) == 2
+
+
+def test_a_form_has_the_same_fingerprint_twice(audit, server):
+    for value in ("1", "1", "2"):
+        audit.curl("-F", "a=" + value, server.base + "/orders/7")
+    first, second, third = [e["fingerprint"] for e in audit.events()]
+    assert first == second != third
+
+
+def test_the_secret_file_names_the_hashes(audit, server, tmp_path):
+    secret = audit.write("secret", "0123456789abcdef0123")
+    audit.curl("-d", "n=1", server.base + "/orders/7")
+    audit.curl("-d", "n=1", server.base + "/orders/7", SENDONCE_SECRET_FILE=secret)
+    audit.curl("-d", "n=1", server.base + "/orders/7", SENDONCE_SECRET_FILE=audit.path("missing"))
+    first, second, third = audit.events()
+    assert first["fingerprint"] != second["fingerprint"] and "fingerprint" not in third
+    assert server.executions == 3
+
+
+@pytest.mark.san
+def test_libcurls_own_resend_is_counted(audit, server):
+    lines = audit.run([client("inplace"), server.base + "/orders/warm", "then=" + server.base + "/orders/new?die=1"])
+    assert "then rc=0" in lines.out
+    assert server.executions == 3, "warm, and the new one twice: audit only looks"
+    warm, new = audit.events("write")
+    assert warm["wire_sends"] == 1 and "reason" not in warm
+    assert (new["wire_sends"], new["reason"], new["curlcode"]) == (2, "wire-resend", 0)
+
+
+@pytest.mark.parametrize("words,spec", [(["-L"], "redirect=307&to=/orders/8"), (["--digest", "-u", "u:p"], "auth=digest")],
+                         ids=["redirect", "digest"])
+def test_what_an_answer_asks_for_is_no_resend(audit, server, words, spec):
+    audit.curl(*words, "-d", "n=1", server.base + "/orders/7?" + spec)
+    event, = audit.events()
+    assert event["wire_sends"] == 2 and "reason" not in event
+
+
+@pytest.mark.san
+def test_a_retry_after_a_timeout_is_two_orders_and_two_events(audit, server):
+    url = server.base + "/orders/7?late=1.5&times=1"
+    first = audit.curl("-m", str(0.5 * SLOW), "-d", "n=1", url)
+    second = audit.curl("-d", "n=1", url)
+    assert (first.rc, second.status, server.executions) == (28, 201, 2)
+    events = audit.events()
+    assert [(e["outcome"], e["curlcode"]) for e in events] == [("unknown", 28), ("done", 0)]
+    assert events[0]["fingerprint"] == events[1]["fingerprint"]
+
+
+def test_nothing_that_listens_is_not_executed(audit):
+    answer = audit.curl("-d", "n=1", "http://127.0.0.1:1/orders/7")
+    event, = audit.events()
+    assert answer.rc == 7 and (event["outcome"], event["wire_sends"]) == ("not-executed", 0)
+
+
+# --- unlisted
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+def test_unlisted_writes_are_written_down_folded(world, server, mode):
+    world.policy(top={"mode": mode, "unlisted": "audit"}, **RULE)
+    world.curl("-d", "n=1", server.base + "/hooks/12/abcdefghij0123456789?x=1")
+    world.curl(server.base + "/free")
+    event, = world.events("unlisted")
+    assert (event["method"], event["path"], event["wire_sends"], event["status"]) == ("POST", "/hooks/{id}/{secret}", 1, 201)
+    assert event["host"] == "127.0.0.1" and "operation" not in event and "fingerprint" not in event
+    assert server.writes()[0].key is None
+
+
+def test_unlisted_writes_pass_in_silence_by_default(audit, server):
+    audit.curl("-d", "n=1", server.base + "/free")
+    assert audit.events() == [] and server.executions == 1
+
+
+# --- never in the way
+@pytest.mark.san
+def test_a_broken_policy_hinders_nothing(world, server):
+    world.write("policy.yaml", "version: 1\nnonsense: 1\n")
+    events = world.path("state/sendonce/ledger.events.jsonl")
+    answer = world.curl("-d", "n=1", server.base + "/orders/7", SENDONCE_MODE="audit", XDG_STATE_HOME=world.path("state"))
+    assert answer.status == 201 and server.writes()[0].key is None
+    assert "policy-invalid" in open(events).read()
+    refused = world.curl("-d", "n=1", server.base + "/orders/7")
+    assert refused.status == 503
+
+
+def test_a_ledger_that_cannot_be_used_hinders_nothing(world, server):
+    world.policy(top={"mode": "audit"}, ledger={"path": world.path("missing/ledger")}, **RULE)
+    assert world.curl("-d", "n=1", server.base + "/orders/7").status == 201
+    assert len(world.events("write")) == 1 and not os.path.exists(world.path("missing"))
+
+
+def test_the_environment_says_audit(world, server):
+    world.policy(**RULE)
+    for _ in range(2):
+        assert not world.curl("-d", "n=1", server.base + "/orders/7", SENDONCE_MODE="audit").replayed
+    assert server.executions == 2 and not os.path.exists(world.ledger)
+
+
+def test_run_starts_it_without_a_ledger(world, server):
+    world.policy(ledger={"path": world.path("missing/ledger")}, **RULE)
+    result = world.cli("run", "--mode", "audit", "--", "curl", "-sS", "-d", "n=1", server.base + "/orders/7")
+    assert result.rc == 0, result
+    assert [e["mode"] for e in world.events("write")] == ["audit"]
+
+
+@pytest.mark.san
+def test_callbacks_of_the_program(audit, server):
+    """Its own callbacks, a copy made in one of them, a jump out of another, a change in a third."""
+    for words in (["verbose", "progress", "include"], ["dup", "verbose"], ["jump"], ["change"], ["reset"], ["nested"]):
+        runs = []
+        for preload in (False, True):
+            server.reset()
+            result = audit.run([client("inplace"), server.base + "/orders/7", *words], preload=preload)
+            runs.append((result.rc, re.sub(r"req-\d+", "", result.out), result.err))
+        assert runs[0] == runs[1], words
