@@ -374,6 +374,8 @@ void json_emit_number(struct span text, struct buf *out)
 	}
 	buf_add_span(out, d.whole);
 	buf_add_span(out, d.fraction);
-	if (exponent)
-		buf_printf(out, "e%lld", exponent);
+	if (exponent) {
+		buf_add_char(out, 'e');
+		buf_add_number(out, exponent);
+	}
 }

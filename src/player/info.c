@@ -364,11 +364,22 @@ static void store_text(const struct info *info, size_t at, struct buf *out)
 	if (text.failed)
 		out->failed = true;
 	else if (text.n <= TEXT_MAX) {
-		buf_printf(out, "%u:%zu:", (unsigned)id, text.n);
+		buf_add_number(out, id);
+		buf_add_char(out, ':');
+		buf_add_number(out, (int64_t)text.n);
+		buf_add_char(out, ':');
 		buf_add_span(out, span_buf(&text));
 		buf_add_char(out, '\n');
 	}
 	buf_free(&text);
+}
+
+static void store_number(const struct info *info, size_t at, struct buf *out)
+{
+	buf_add_number(out, entries[at].id);
+	buf_add_char(out, '=');
+	buf_add_number(out, info->number[at]);
+	buf_add_char(out, '\n');
 }
 
 void info_store(const struct info *info, struct buf *out)
@@ -380,8 +391,7 @@ void info_store(const struct info *info, struct buf *out)
 		if (entries[i].kind == KEEP_TEXT)
 			store_text(info, i, out);
 		else if (info->number[i] != entries[i].fresh)
-			buf_printf(out, "%u=%lld\n", (unsigned)entries[i].id,
-			           (long long)info->number[i]);
+			store_number(info, i, out);
 	}
 }
 
