@@ -70,7 +70,7 @@ static void test_good(void **state)
 {
 	(void)state;
 	write_policy("version: 1\nscope: \"${SENDONCE_SCOPE}\"\nwrites:\n"
-	             "  - {operation: a, match: POST http://h, identity: {account: none}}\n");
+	             "  - {operation: a, match: POST http://h/p, identity: {account: none}}\n");
 	assert_int_equal(run(path, NULL), 0);
 	assert_non_null(strstr(err_text, ": no scope:"));
 	assert_non_null(strstr(out_text, ": good, rules: 1, warnings: 1\n"));
