@@ -1,6 +1,6 @@
-/* Finds dlopen, dlsym and dlerror of the libc by walking the loader's objects. Linking to them
- * would need a libc version, or a libdl, that not every process has. What is found stays: libc is
- * never unloaded. A process without libdl (glibc before 2.34) may get it later, so that "absent"
+/* Finds dlopen, dlsym, dlvsym and dlerror of the libc by walking the loader's objects. Linking to
+ * them would need a libc version, or a libdl, that not every process has. What is found stays: libc
+ * is never unloaded. A process without libdl (glibc before 2.34) may get it later, so that "absent"
  * is not remembered. */
 #include "preload/loader.h"
 #include "preload/object.h"
@@ -26,6 +26,12 @@ loader_dlsym_fn *loader_dlsym(void)
 {
 	static unsigned long cache;
 	return (loader_dlsym_fn *)find_once(&cache, "dlsym");
+}
+
+loader_dlvsym_fn *loader_dlvsym(void)
+{
+	static unsigned long cache;
+	return (loader_dlvsym_fn *)find_once(&cache, "dlvsym");
 }
 
 const char *loader_error(void)

@@ -14,10 +14,12 @@ enum loader_mode { /* the same numbers in glibc and musl */
 
 typedef void *loader_dlopen_fn(const char *file, int mode);
 typedef void *loader_dlsym_fn(void *handle, const char *name);
+typedef void *loader_dlvsym_fn(void *handle, const char *name, const char *version);
 
 /* Null where the process has no such function: it has no libc, or no libdl yet. */
 loader_dlopen_fn *loader_dlopen(void);
 loader_dlsym_fn *loader_dlsym(void);
+loader_dlvsym_fn *loader_dlvsym(void); /* glibc only */
 /* What went wrong in this thread's last loader call; also clears it. Never null. */
 const char *loader_error(void);
 /* The thread's errno; null without a libc. */

@@ -4,11 +4,11 @@
  * there would take internal transfers for the program's. A process where sendonce is switched off
  * or must not act, and a function the core leaves alone, go to the real function as well.
  *
- * For dlsym: foreign function interfaces bind by it, so a hooked name that leads into a libcurl is
- * answered by our entry. The libc is asked exactly once, so that dlerror() stays true; only a
- * program that looks into a process without libcurl, and finds us, is answered by a second question
- * that fails as it would have failed without us. For dlopen: RTLD_DEEPBIND would bind an extension
- * past every preload, so that flag is cleared. */
+ * For dlsym and dlvsym: foreign function interfaces bind by them, so a hooked name that leads into
+ * a libcurl is answered by our entry. The libc is asked exactly once, so that dlerror() stays true;
+ * only a program that looks into a process without libcurl, and finds us, is answered by a second
+ * question that fails as it would have failed without us. For dlopen: RTLD_DEEPBIND would bind an
+ * extension past every preload, so that flag is cleared. */
 #include "preload/core.h"
 #include "preload/degraded.h"
 #include "preload/environ.h"
@@ -29,7 +29,8 @@ struct dlopen_answer {
 
 /* Called by the stubs only. */
 void *preload_select(int index, unsigned long caller, const unsigned long *args);
-struct dlsym_answer preload_dlsym(void *handle, const char *name, unsigned long caller);
+struct dlsym_answer preload_dlsym(void *handle, const char *name, const char *version,
+                                  unsigned long caller);
 struct dlopen_answer preload_dlopen(unsigned mode);
 
 #define ENTRY(name) void curl_##name(void);
@@ -74,21 +75,34 @@ static int hooked_index(const char *name)
 	return flavours_hooked_index(name);
 }
 
-struct dlsym_answer preload_dlsym(void *handle, const char *name, unsigned long caller)
+/* No version: it is dlsym's question, not dlvsym's. */
+static void *real_for(const char *version)
 {
-	loader_dlsym_fn *real = loader_dlsym();
-	struct dlsym_answer answer = {0, (void *)real};
+	return version ? (void *)loader_dlvsym() : (void *)loader_dlsym();
+}
+
+static void *ask(void *handle, const char *name, const char *version)
+{
+	if (version)
+		return loader_dlvsym()(handle, name, version);
+	return loader_dlsym()(handle, name);
+}
+
+struct dlsym_answer preload_dlsym(void *handle, const char *name, const char *version,
+                                  unsigned long caller)
+{
+	struct dlsym_answer answer = {0, real_for(version)};
 	int index = hooked_index(name);
 
-	if (!real || index < 0 || handle == LOADER_NEXT || environ_is_disabled())
+	if (!answer.jump || index < 0 || handle == LOADER_NEXT || environ_is_disabled())
 		return answer;
 	answer.jump = 0;
-	answer.value = real(handle, name);
+	answer.value = ask(handle, name, version);
 	if (!answer.value)
 		return answer;
 	if (answer.value == own_entry(index)) {
 		if (!flavours_any())
-			answer.value = real(LOADER_NEXT, name);
+			answer.value = ask(LOADER_NEXT, name, version);
 		return answer;
 	}
 	const struct flavour *flavour = flavours_containing((unsigned long)answer.value);

@@ -62,7 +62,8 @@ select_and_jump:
 	stp x29, x30, [sp, #-32]!
 	mov x29, sp
 	stp x0, x1, [sp, #16]
-	mov x2, x30
+	mov x2, #0
+	mov x3, x30
 	bl preload_dlsym
 	mov x16, x1
 	cbz x16, 1f
@@ -72,6 +73,23 @@ select_and_jump:
 1:	ldp x29, x30, [sp], #32
 	ret
 	.size dlsym, . - dlsym
+
+	function dlvsym
+	stp x29, x30, [sp, #-48]!
+	mov x29, sp
+	stp x0, x1, [sp, #16]
+	str x2, [sp, #32]
+	mov x3, x30
+	bl preload_dlsym
+	mov x16, x1
+	cbz x16, 1f
+	ldp x0, x1, [sp, #16]
+	ldr x2, [sp, #32]
+	ldp x29, x30, [sp], #48
+	br x16
+1:	ldp x29, x30, [sp], #48
+	ret
+	.size dlvsym, . - dlvsym
 
 	function dlopen
 	stp x29, x30, [sp, #-32]!

@@ -1,8 +1,8 @@
-/* Entry points of libsendonce.so on x86-64: curl_*, dlsym and dlopen.
+/* Entry points of libsendonce.so on x86-64: curl_*, dlsym, dlvsym and dlopen.
  *
  * A curl_* entry keeps every register that may hold an argument, asks preload_select where the
  * call belongs, and jumps there, so that the callee sees the program's arguments and return
- * address. dlsym and dlopen jump on as well: the loader looks at its caller for RTLD_NEXT,
+ * address. The others jump on as well: the loader looks at its caller for RTLD_NEXT,
  * RUNPATH and $ORIGIN. Written in assembly because compilers make no tail jump at -O0 and -Og.
  */
 #include "base/flavour.h"
@@ -79,7 +79,8 @@ select_and_jump:
 	function dlsym
 	push %rdi
 	push %rsi
-	mov 16(%rsp), %rdx
+	xorl %edx, %edx
+	mov 16(%rsp), %rcx
 	sub $8, %rsp
 	call preload_dlsym
 	add $8, %rsp
@@ -90,6 +91,23 @@ select_and_jump:
 	jmp *%rdx
 1:	ret
 	.size dlsym, . - dlsym
+
+/* void *dlvsym(void *handle, const char *name, const char *version) */
+	function dlvsym
+	push %rdi
+	push %rsi
+	push %rdx
+	mov 24(%rsp), %rcx
+	call preload_dlsym
+	mov %rdx, %r11
+	pop %rdx
+	pop %rsi
+	pop %rdi
+	test %r11, %r11
+	jz 1f
+	jmp *%r11
+1:	ret
+	.size dlvsym, . - dlvsym
 
 /* void *dlopen(const char *file, int mode): the same with another mode. */
 	function dlopen

@@ -63,6 +63,7 @@ WAYS = {
     "global": ("global", ["plugin"]),
     "deepbind": ("deepbind", ["plugin"]),
     "dlsym": ("dlsym", ["libcurl"]),
+    "dlvsym": ("dlvsym", ["libcurl"]),
     "dlsym-gnutls": ("dlsym", ["gnutls"]),
     "dlsym-other-name": ("dlsym", ["vendored"]),
     "other-name": ("local", ["plugin-vendored"]),

@@ -1,4 +1,6 @@
-"""dlsym and dlopen with our filters in front: whoever relies on who the caller is must not notice."""
+"""dlsym, dlvsym and dlopen with our filters in front: whoever relies on who the caller is must not notice."""
+import os
+
 import pytest
 
 FIRST = r"""
@@ -6,22 +8,31 @@ FIRST = r"""
 #include <stdio.h>
 int puts(const char *text)
 {
-	int (*next)(const char *) = (int (*)(const char *))dlsym(RTLD_NEXT, "puts");
+	int (*next)(const char *) = (int (*)(const char *))LOOKUP;
 	printf("%s>", WHO);
 	return next(text);
 }
 """
 
 
+LIBC_VERSION = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}[os.uname().machine]
+LOOKUPS = {  # a question with a version goes past libraries that have none
+    'dlsym(RTLD_NEXT, "puts")': b"one>two>end\n",
+    'dlvsym(RTLD_NEXT, "puts", "%s")' % LIBC_VERSION: b"one>end\n",
+}
+
+
+@pytest.mark.parametrize("lookup", LOOKUPS, ids=["dlsym", "dlvsym"])
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_interposers_find_the_next_one(alone, compiled, place):
+def test_interposers_find_the_next_one(alone, compiled, place, lookup):
     """Two preloads that override puts, ours before, between and behind them."""
     flags = ("-shared", "-fPIC", "-D_GNU_SOURCE", "-fno-builtin")
+    flags += ("-DLOOKUP=" + lookup,)
     others = [str(compiled(name, FIRST, *flags, '-DWHO="%s"' % name)) for name in ("one", "two")]
     others.insert(place, str(alone.preload))
     program = compiled("main", '#include <stdio.h>\nint main(void) { puts("end"); return 0; }', "-fno-builtin")
     result = alone.run(program, preload=":".join(others))
-    assert (result.returncode, result.stdout) == (0, b"one>two>end\n")
+    assert (result.returncode, result.stdout) == (0, LOOKUPS[lookup])
 
 
 def test_runpath_of_the_caller(alone, compiled, tmp_path):

@@ -65,7 +65,7 @@ def functions(listing):
 
 
 @pytest.mark.parametrize("arch", ARCHES)
-@pytest.mark.parametrize("name", ["dlsym", "dlopen", "select_and_jump"])
+@pytest.mark.parametrize("name", ["dlsym", "dlvsym", "dlopen", "select_and_jump"])
 def test_stubs_end_in_an_indirect_jump(arch, name, root, tmp_path):
     compiler, objdump = ARCHES[arch]
     stubs = tmp_path / "stubs.o"
