@@ -10,10 +10,12 @@
 #include "base/clock.h"
 #include "courier/passes.h"
 #include "intercept/chain.h"
+#include "intercept/fetch.h"
 #include "intercept/fold.h"
 #include "intercept/gather.h"
 #include "intercept/notice.h"
 #include "intercept/outgoing.h"
+#include "intercept/redirect.h"
 #include "verdict/verdict.h"
 
 struct audit {
@@ -21,6 +23,8 @@ struct audit {
 	struct shadow *shadow;
 	const struct process *process;
 	const struct rule *rule;
+	struct redirect
+	        *redirect; /* an unlisted write under enforce, that may lead to a listed one */
 	struct passes passes;
 	struct outgoing out;
 	struct gathered own;
@@ -45,9 +49,14 @@ static void count_send(struct audit *a, const char *url)
 		a->repeated++;
 }
 
+/* Never stopped in mode audit. */
 static int on_pass(void *ctx, const char *url)
 {
-	count_send(ctx, url);
+	struct audit *a = ctx;
+
+	if (a->redirect && redirect_pass(a->redirect, url))
+		return -1;
+	count_send(a, url);
 	return 0;
 }
 
@@ -77,6 +86,7 @@ static void audit_free(struct audit *a)
 	gather_free(&a->own);
 	outgoing_free(&a->out);
 	passes_free(&a->passes);
+	redirect_free(a->redirect);
 	free(a);
 }
 
@@ -237,18 +247,24 @@ static struct audit *audit_new(struct shadow *s, const struct process *process,
 	strncpy(a->method, method, sizeof(a->method) - 1);
 	if (rule && !a->watching)
 		identify(a, NULL);
+	if (!rule && redirect_possible(s))
+		a->redirect = redirect_new(s);
 	return a;
 }
 
 CURLcode audit_perform(struct shadow *s, const struct process *process, const struct rule *rule)
 {
 	struct audit *a = audit_new(s, process, rule);
+	struct redirect *redirect;
 	CURLcode code;
 
+	fetch_give_form(s);
 	shadow_begin(s, NULL);
 	if (!a || watch(a) != 0) {
 		if (a)
 			audit_free(a);
+		if (redirect_possible(s))
+			return redirect_perform(s);
 		return CURL_FN(s->flavour, easy_perform)(s->handle);
 	}
 	code = CURL_FN(s->flavour, easy_perform)(s->handle);
@@ -256,6 +272,8 @@ CURLcode audit_perform(struct shadow *s, const struct process *process, const st
 	if (a->watching)
 		identify_sent(a);
 	tell(a, code);
+	redirect = a->redirect;
+	a->redirect = NULL;
 	audit_free(a);
-	return code;
+	return redirect ? redirect_end(redirect, code) : code;
 }

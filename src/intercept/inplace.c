@@ -405,6 +405,7 @@ static enum step finish(struct inplace *p, CURLcode code)
 		return STEP_DONE;
 	}
 	describe_end(p, code, &end);
+	w->unsent = !send->gate_opened || end.stopped;
 	if (code == CURLE_HTTP_RETURNED_ERROR)
 		send->max_response = 0;
 	tell_end(p, &end);

@@ -11,7 +11,7 @@
 #include "intercept/process.h"
 #include "intercept/write.h"
 
-struct watch {
+struct redirect {
 	struct chain chain;
 	struct shadow *shadow;
 	const struct process *process;
@@ -28,7 +28,7 @@ bool redirect_possible(const struct shadow *s)
 }
 
 /* As the program would have asked for it, without the options that count for its own URL alone. */
-static const struct rule *rule_for(struct watch *w, const char *url, const char *method)
+static const struct rule *rule_for(struct redirect *w, const char *url, const char *method)
 {
 	struct options asked;
 	struct request_target *t = &w->target;
@@ -50,9 +50,9 @@ static const struct rule *rule_for(struct watch *w, const char *url, const char 
 	return rule;
 }
 
-static int on_pass(void *ctx, const char *url)
+int redirect_pass(void *ctx, const char *url)
 {
-	struct watch *w = ctx;
+	struct redirect *w = ctx;
 	struct shadow *s = w->shadow;
 	const char *method = NULL;
 	long hops = 0;
@@ -69,36 +69,49 @@ static int on_pass(void *ctx, const char *url)
 	return w->rule ? -1 : 0;
 }
 
-static void watch_free(struct watch *w)
+void redirect_free(void *ctx)
 {
-	request_target_free(&w->target);
+	struct redirect *w = ctx;
+
+	if (w)
+		request_target_free(&w->target);
 	free(w);
 }
 
-static void on_dropped(void *ctx)
+static const struct chain_calls calls = {.pass = redirect_pass, .dropped = redirect_free};
+
+struct redirect *redirect_new(struct shadow *s)
 {
-	watch_free(ctx);
+	struct redirect *w = calloc(1, sizeof(*w));
+
+	if (w) {
+		w->shadow = s;
+		w->process = process_get();
+	}
+	return w;
 }
 
-static const struct chain_calls calls = {.pass = on_pass, .dropped = on_dropped};
+CURLcode redirect_end(struct redirect *w, CURLcode code)
+{
+	if (w->rule)
+		code = write_refuse_redirected(w->shadow, w->process, w->rule, w->method,
+		                               &w->target);
+	redirect_free(w);
+	return code;
+}
 
 CURLcode redirect_perform(struct shadow *s)
 {
-	struct watch *w = calloc(1, sizeof(*w));
+	struct redirect *w = redirect_new(s);
 	CURLcode code;
 
 	if (!w)
 		return CURLE_OUT_OF_MEMORY;
-	w->shadow = s;
-	w->process = process_get();
 	if (chain_begin(&w->chain, s, &calls, w) != 0) {
-		watch_free(w);
+		redirect_free(w);
 		return CURL_FN(s->flavour, easy_perform)(s->handle);
 	}
 	code = CURL_FN(s->flavour, easy_perform)(s->handle);
 	chain_end(&w->chain);
-	if (w->rule)
-		code = write_refuse_redirected(s, w->process, w->rule, w->method, &w->target);
-	watch_free(w);
-	return code;
+	return redirect_end(w, code);
 }

@@ -190,6 +190,16 @@ def test_unlisted_writes_are_written_down_folded(world, server, mode):
     assert server.writes()[0].key is None
 
 
+def test_an_unlisted_write_that_leads_to_a_listed_one_is_still_stopped(world, server):
+    world.policy(top={"unlisted": "audit"}, **RULE)
+    answer = world.curl("-L", "-d", "n=1", server.base + "/free?redirect=307&to=/orders/8")
+    assert answer.reason == "redirected-into-rule" and server.executions == 0
+    event, = world.events("unlisted")
+    assert event["wire_sends"] == 1
+    world.policy(top={"mode": "audit", "unlisted": "audit"}, **RULE)
+    assert world.curl("-L", "-d", "n=1", server.base + "/free?redirect=307&to=/orders/8").status == 201
+
+
 def test_unlisted_writes_pass_in_silence_by_default(audit, server):
     audit.curl("-d", "n=1", server.base + "/free")
     assert audit.events() == [] and server.executions == 1

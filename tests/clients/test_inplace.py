@@ -109,6 +109,66 @@ def test_another_process_joins_it(world, server):
     assert sorted(e["verdict"] for e in write_events(world)) == ["execute", "join"]
 
 
+BODIES = """
+import io, pycurl, sys
+kind, url, tries, timeout = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+c = pycurl.Curl()
+c.setopt(c.SOCKOPTFUNCTION, lambda fd, purpose: 0)
+got = []
+c.setopt(c.WRITEFUNCTION, got.append)
+for n in range(tries):
+    c.setopt(c.TIMEOUT_MS, 0 if n else timeout)
+    body = io.BytesIO(b"body " * 2000)
+    c.setopt(c.URL, url)
+    if kind == "form":
+        c.setopt(c.HTTPPOST, [("a", "1"), ("f", (c.FORM_BUFFER, "x.txt", c.FORM_BUFFERPTR, b"content " * 500))])
+    elif kind == "fields":
+        c.setopt(c.POSTFIELDS, "a=1")
+    else:
+        c.setopt(c.UPLOAD, 1)
+        c.setopt(c.CUSTOMREQUEST, "POST")
+        c.setopt(c.READFUNCTION, body.read)
+        c.setopt(c.INFILESIZE, 10000 if kind == "known" else -1)
+    try:
+        c.perform()
+        print(c.getinfo(c.RESPONSE_CODE), b"".join(got).decode())
+    except pycurl.error as e:
+        print("error", e.args[0])
+    del got[:]
+# and the handle is the program's again
+c.setopt(c.URL, url.split("/orders")[0] + "/free")
+if kind not in ("form", "fields"):
+    c.setopt(c.READFUNCTION, io.BytesIO(b"last " * 2000).read)
+c.setopt(c.TIMEOUT_MS, 0)
+c.perform()
+"""
+
+
+@pytest.mark.san
+@pytest.mark.parametrize("kind", ["fields", "known", "chunked", "form"])
+def test_bodies_of_every_kind(world, server, kind):
+    world.policy(provider=PROVIDER)
+
+    def sent(fault, tries, timeout, **env):
+        server.reset()
+        result = world.run(["/usr/bin/python3", "-c", BODIES, kind, server.base + "/orders?keys=honour&busy=wait" + fault, tries, timeout],
+                           **env)
+        assert result.rc == 0 and result.err == "", result
+        return result.out.splitlines(), server.writes("/orders"), server.writes("/free")
+
+    native, orders, free = sent("", "1", "0", preload=False)
+    bare = [re.sub(rb"-{20}\w+", b"B", x.raw) for x in orders]
+    ours, orders, again = sent("&late=1.5&times=1", "3", str(500 * SLOW))
+    assert ours[0] == "error 28" and ours[1] == ours[2] == native[0]
+    assert server.executions == 2 and len(orders) == 2 and len({x.key for x in orders}) == 1, "the order, and the free one"
+    for request in orders:
+        raw = re.sub(rb"-{20}\w+", b"B", request.raw)
+        raw = raw.replace(b"&late=1.5&times=1", b"").replace(b"Idempotency-Key: " + request.key.encode() + b"\r\n", b"")
+        assert raw == bare[0]
+    assert [re.sub(rb"-{20}\w+", b"B", x.raw) for x in free] == [re.sub(rb"-{20}\w+", b"B", x.raw) for x in again]
+    assert [e["verdict"] for e in write_events(world)] == ["execute", "resend", "replay"]
+
+
 def test_the_courier_and_a_handle_in_place_know_each_other(world, server):
     url = server.base + "/orders"
     first, = inplace(world, url, "body=n=1", "sockopt", "header=Content-Type: application/x-www-form-urlencoded")
