@@ -137,21 +137,6 @@ cleanup:
 
 /* --- parts to tape --- */
 
-static int add_piece(struct tape *t, enum tape_kind kind, struct span data)
-{
-	struct tape_piece piece = {.kind = kind, .data = data.p, .n = data.n};
-	return data.n > 0 ? tape_add(t, &piece) : 0;
-}
-
-static int add_pieces(struct tape *t, struct span head, struct span body)
-{
-	for (struct span rest = head; rest.n > 0;) {
-		if (add_piece(t, TAPE_HEADER, fields_next(&rest)))
-			return -1;
-	}
-	return add_piece(t, TAPE_BODY, body);
-}
-
 static void set_info(struct info *info, struct span head, struct span body)
 {
 	info_set_long(info, CURLINFO_RESPONSE_CODE, fields_status(head));
@@ -172,7 +157,7 @@ static struct tape *make_tape(struct span head, struct span body, struct info *i
 	}
 	set_info(info, head, body);
 	tape_info(t, info);
-	if (add_pieces(t, head, body)) {
+	if (tape_fill(t, head, body)) {
 		tape_unref(t);
 		return NULL;
 	}

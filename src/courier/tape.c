@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "courier/fields.h"
 #include "courier/inside.h"
 
 enum { TAPE_UNPLAYED = 4 << 20 };
@@ -32,6 +33,7 @@ struct tape {
 	atomic_uint refs;
 	pthread_mutex_t lock;
 	struct node *first, *last;
+	char *whole; /* memory of all nodes of a tape that was filled at once; null: one each */
 	size_t keep, body, bulk, played;
 	unsigned readers, unstarted;
 	bool lost; /* its beginning, or a part of the body, is not here any more */
@@ -68,12 +70,13 @@ void tape_unref(struct tape *t)
 	/* acq_rel: every use by others happens before the memory is freed */
 	if (!t || atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	while (t->first) {
+	while (t->first && !t->whole) {
 		struct node *n = t->first;
 
 		t->first = n->next;
 		free(n);
 	}
+	free(t->whole);
 	buf_free(&t->head);
 	info_free(t->info);
 	pthread_mutex_destroy(&t->lock);
@@ -149,6 +152,54 @@ int tape_add(struct tape *t, const struct tape_piece *piece)
 	return 0;
 }
 
+static size_t tape_count_lines(struct span head)
+{
+	size_t count = 0;
+
+	while (fields_next(&head).n)
+		count++;
+	return count;
+}
+
+/* Returns where the next node goes. */
+static struct node *tape_place(struct tape *t, struct node *n, enum tape_kind kind,
+                               struct span data)
+{
+	*n = (struct node){.piece = {.kind = kind, .data = data.p, .n = data.n},
+	                   .bulk_before = t->bulk};
+	if (t->last)
+		t->last->next = n;
+	else
+		t->first = n;
+	t->last = n;
+	return n + 1;
+}
+
+int tape_fill(struct tape *t, struct span head, struct span body)
+{
+	size_t nodes = (tape_count_lines(head) + (body.n > 0)) * sizeof(struct node);
+	char *whole = malloc(nodes + head.n + body.n);
+
+	if (!whole)
+		return -1;
+	struct node *n = (struct node *)(void *)whole;
+	struct span rest = {whole + nodes, head.n}, line;
+
+	memcpy(whole + nodes, head.p, head.n);
+	if (body.n)
+		memcpy(whole + nodes + head.n, body.p, body.n);
+	pthread_mutex_lock(&t->lock);
+	buf_add_span(&t->head, head);
+	while ((line = fields_next(&rest)).n)
+		n = tape_place(t, n, TAPE_HEADER, line);
+	if (body.n)
+		tape_place(t, n, TAPE_BODY, (struct span){whole + nodes + head.n, body.n});
+	t->bulk = t->body = body.n;
+	t->whole = whole;
+	pthread_mutex_unlock(&t->lock);
+	return 0;
+}
+
 void tape_finish(struct tape *t, const struct tape_end *end)
 {
 	pthread_mutex_lock(&t->lock);
@@ -206,7 +257,7 @@ static struct node *tape_take_played(struct tape *t)
 {
 	struct node *played = NULL;
 
-	if (t->body <= t->keep || t->unstarted)
+	if (t->body <= t->keep || t->unstarted || t->whole)
 		return NULL;
 	while (t->first && t->first != t->last && !t->first->pins) {
 		struct node *n = t->first;

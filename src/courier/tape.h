@@ -50,6 +50,9 @@ void tape_unref(struct tape *t);
 
 /* writer */
 int tape_add(struct tape *t, const struct tape_piece *piece); /* copies; 0, -1 no memory */
+/* An empty tape gets a whole answer, in one piece of memory; nothing is added to it afterwards. 0,
+ * -1 no memory. */
+int tape_fill(struct tape *t, struct span head, struct span body);
 void tape_finish(struct tape *t, const struct tape_end *end);
 /* Snapshot of getinfo so far; takes ownership. */
 void tape_info(struct tape *t, struct info *info);

@@ -314,6 +314,61 @@ static void a_snapshot_taken_is_gone(void **state)
 	info_free(info);
 }
 
+static void expect_pieces(struct tape *t, const char *const *want, size_t count)
+{
+	struct tape_cursor cursor = {0};
+	struct tape_piece p;
+
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(tape_read(t, &cursor, &p), 1);
+		assert_int_equal(p.n, strlen(want[i]));
+		assert_memory_equal(p.data, want[i], p.n);
+		assert_int_equal(p.kind, i + 1 < count ? TAPE_HEADER : TAPE_BODY);
+	}
+	assert_int_equal(tape_read(t, &cursor, &p), 0);
+}
+
+static void an_answer_filled_in_at_once_reads_as_pieces(void **state)
+{
+	static const char *const want[] = {"HTTP/1.1 200 OK\r\n", "A: b\r\n folded\r\n", "\r\n",
+	                                   "body"};
+	char head[] = "HTTP/1.1 200 OK\r\nA: b\r\n folded\r\n\r\n", body[] = "body";
+	struct tape *t = tape_new(0);
+	struct buf out = {0};
+
+	(void)state;
+	assert_int_equal(tape_fill(t, span_of(head), span_of(body)), 0);
+	memset(head, 'x', sizeof head - 1);
+	memset(body, 'x', sizeof body - 1);
+	assert_true(tape_attach(t));
+	expect_pieces(t, want, 4);
+	tape_detach(t);
+	expect_pieces(t, want, 4);
+	assert_int_equal(tape_body(t, 4, &out), 0);
+	assert_string_equal(out.data, "body");
+	buf_reset(&out);
+	tape_last_headers(t, &out);
+	assert_string_equal(out.data, "HTTP/1.1 200 OK\r\nA: b\r\n folded\r\n\r\n");
+	buf_free(&out);
+	tape_unref(t);
+}
+
+static void a_filled_tape_may_have_no_body(void **state)
+{
+	struct tape *t = tape_new(10);
+	struct tape_cursor cursor = {0};
+	struct tape_piece p;
+
+	(void)state;
+	assert_int_equal(tape_fill(t, span_of("HTTP/1.1 204 N\r\n\r\n"), (struct span){0}), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(tape_read(t, &cursor, &p), 1);
+		assert_int_equal(p.kind, TAPE_HEADER);
+	}
+	assert_int_equal(tape_read(t, &cursor, &p), 0);
+	tape_unref(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -328,6 +383,8 @@ int main(void)
 	        cmocka_unit_test(a_reader_that_vanished_stops_nobody),
 	        cmocka_unit_test(snapshot_is_copied),
 	        cmocka_unit_test(a_snapshot_taken_is_gone),
+	        cmocka_unit_test(an_answer_filled_in_at_once_reads_as_pieces),
+	        cmocka_unit_test(a_filled_tape_may_have_no_body),
 	        cmocka_unit_test(readers_beside_a_writer_miss_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
