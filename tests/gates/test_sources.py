@@ -49,3 +49,42 @@ def test_preload_uses_no_libc_header(root):
 
 def test_makefile_stays_small(root):
     assert len((root / "Makefile").read_text().splitlines()) <= 150
+
+
+# Data flows this way; a room may include only rooms behind it. policy and ledger serve every room and know none.
+ROOMS = ["intercept", "request", "policy", "identity", "ledger", "verdict", "courier", "player"]
+SERVE_ALL = {"policy", "ledger", "base"}
+ANY = {"cli", "report", "preload"}
+
+
+def may_include(room, other):
+    if other == room or other == "base" or room in ANY:
+        return True
+    if room in SERVE_ALL:
+        return False
+    return other in SERVE_ALL or (other in ROOMS and ROOMS.index(other) > ROOMS.index(room))
+
+
+def test_calls_go_down_the_line(root):
+    wrong = []
+    for source in sorted((root / "src").glob("*/*.[ch]")):
+        for line in source.read_text().splitlines():
+            if line.startswith('#include "') and "/" in line:
+                other = line.split('"')[1].split("/")[0]
+                if not may_include(source.parent.name, other):
+                    wrong.append("%s: %s" % (source.relative_to(root), line))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_functions_fit_a_page(root):
+    long = []
+    for source in sorted((root / "src").glob("*/*.c")):
+        start = None
+        for number, line in enumerate(source.read_text().splitlines(), 1):
+            if line == "{":
+                start = number
+            elif line == "}" and start:
+                if number - start + 1 > 45:
+                    long.append("%s:%d: %d lines" % (source.relative_to(root), start, number - start + 1))
+                start = None
+    assert not long, "\n".join(long)
