@@ -194,6 +194,39 @@ static bool is_hindered(struct writing *w, struct stamp now, struct record_view 
 	return verdict->kind == VERDICT_REFUSE;
 }
 
+/* What another run's newer write of the same content comes to: this run's own answer, if it has
+ * one, or this run's own last try, which is made again and not counted on. */
+static void prefer_own(struct writing *w, struct stamp now, struct record_view *view,
+                       struct verdict *verdict)
+{
+	struct record_view other;
+	struct asked asked;
+	struct verdict own;
+	bool beside =
+	        verdict->kind == VERDICT_EXECUTE && verdict->next_generation && verdict->own_record;
+
+	if (view->hit != HIT_CONTENT || verdict->kind == VERDICT_REPLAY)
+		return;
+	if (w->process->run_hash &&
+	    ledger_find_content(w->ledger, w->id.content, w->process->run_hash, now, &other) ==
+	            LEDGER_OK) {
+		asked = asked_of(w, &other);
+		own = verdict_decide(&other, w->rule, &asked, now);
+		if (own.kind == VERDICT_REPLAY || own.reason == REASON_ANSWER_NOT_KEPT) {
+			*view = other;
+			*verdict = own;
+			return;
+		}
+	}
+	if (beside && ledger_find_content(w->ledger, w->id.content, 0, now, &other) == LEDGER_OK &&
+	    other.generation > view->generation &&
+	    (other.state == REC_FREED || other.state == REC_TOMBSTONE)) {
+		asked = asked_of(w, &other);
+		*view = other;
+		*verdict = verdict_decide(view, w->rule, &asked, now);
+	}
+}
+
 static enum step look(struct writing *w)
 {
 	struct stamp now = clock_now();
@@ -211,6 +244,7 @@ static enum step look(struct writing *w)
 		return act_attached(w, &view);
 	asked = asked_of(w, &view);
 	verdict = verdict_decide(&view, w->rule, &asked, now);
+	prefer_own(w, now, &view, &verdict);
 	if (verdict.kind == VERDICT_EXECUTE && view.state != REC_NONE &&
 	    is_hindered(w, now, &other, &hindered))
 		return act(w, &other, hindered);

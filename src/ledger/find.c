@@ -175,6 +175,38 @@ int ledger_find_neighbour(struct ledger *l, const struct ledger_ids *ids, struct
 	return found(hit, out);
 }
 
+static bool was_told(const struct record_view *view, uint64_t run)
+{
+	for (size_t i = 0; view->state == REC_DONE && i < view->run_count; i++)
+		if (view->runs[i].run == run && view->runs[i].delivered_us)
+			return true;
+	return false;
+}
+
+int ledger_find_content(struct ledger *l, const uint8_t *content, uint64_t run, struct stamp now,
+                        struct record_view *out)
+{
+	struct index_walk walk = index_start(content, INDEX_CONTENT);
+	struct layout_record *rec;
+	struct record_view view;
+	int64_t number;
+	int saved = errno;
+
+	memset(out, 0, sizeof(*out));
+	while ((number = index_next(l, &walk)) >= 0) {
+		rec = record_at(l, (uint64_t)number);
+		if (!rec || !record_view(l, rec, now, &view) ||
+		    memcmp(view.content, content, LEDGER_HASH) != 0)
+			continue;
+		if (run && !was_told(&view, run))
+			continue;
+		if (out->state == REC_NONE || view.generation > out->generation)
+			*out = view;
+	}
+	errno = saved;
+	return found(out->state == REC_NONE ? HIT_NONE : HIT_CONTENT, out);
+}
+
 int ledger_look(struct ledger *l, uint64_t id, struct stamp now, struct record_view *out)
 {
 	struct layout_record *rec = record_of(l, id, NULL);

@@ -139,6 +139,10 @@ int ledger_find(struct ledger *l, const struct ledger_ids *ids, struct stamp now
  * expired, repeated): the last two of the above. */
 int ledger_find_neighbour(struct ledger *l, const struct ledger_ids *ids, struct stamp now,
                           struct record_view *out);
+/* Of the records with this content (each run that wrote it has one): the newest one that was
+ * delivered to `run`; or, `run` 0, the one of the highest generation. */
+int ledger_find_content(struct ledger *l, const uint8_t *content, uint64_t run, struct stamp now,
+                        struct record_view *out);
 /* The same record again, by view->id; LEDGER_NONE when its place was given to another one. */
 int ledger_look(struct ledger *l, uint64_t id, struct stamp now, struct record_view *out);
 

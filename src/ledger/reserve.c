@@ -148,8 +148,9 @@ static struct layout_record *place_take(struct ledger *l, uint64_t *number, uint
 }
 
 /* Somebody was faster. A delivered one of another own key is not in the way: under `trust` the
- * same content with a new key is a new write. A key that is to leave its old record (`keyed_over`)
- * goes to the one that is there, where the caller's next look finds it. */
+ * same content with a new key is a new write. Nor is one of an earlier generation: that was the
+ * write of another run, which may ask for its answer again. A key that is to leave its old record
+ * (`keyed_over`) goes to the one that is there, where the caller's next look finds it. */
 static bool appeared(struct ledger *l, const struct record_new *rec, bool keyed_over,
                      struct stamp now)
 {
@@ -159,7 +160,8 @@ static bool appeared(struct ledger *l, const struct record_new *rec, bool keyed_
 		return true;
 	if (!find_by_hash(l, rec->content, INDEX_CONTENT, now, &view))
 		return false;
-	if (rec->own_key && view.state == REC_DONE && view.first_delivered.wall_us)
+	if (view.state == REC_DONE && view.first_delivered.wall_us &&
+	    (rec->own_key || view.generation < rec->generation))
 		return false;
 	if (rec->own_key && keyed_over)
 		key_bind(l, view.id, rec->own_key);

@@ -371,7 +371,7 @@ static const struct row {
         {done_unanswered, REPLAY},
         {done_repeated_in_run, NEXT_GENERATION},
         {done_same_run, REPLAY},
-        {done_other_runs, NEXT_GENERATION},
+        {done_other_runs, {.kind = VERDICT_EXECUTE, .next_generation = true, .own_record = true}},
         {done_run_unknown_over, NEXT_GENERATION},
         {done_run_unknown, REPLAY},
 };

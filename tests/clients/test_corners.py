@@ -158,6 +158,33 @@ def test_no_key_is_ever_used_for_two_generations(world, server):
     assert len(set(server.keys())) == server.executions == 4
 
 
+# --- two runs that make the same write
+def test_a_run_keeps_its_answer_when_another_run_writes_the_same(world, server):
+    def write(run, query=""):
+        return world.curl("-d", "n=1", server.base + "/orders?keys=honour" + query, run=run)
+
+    assert [write(run).order for run in ("a", "b", "a", "b", "c", "a")] == ["ord-1", "ord-2", "ord-1", "ord-2", "ord-3", "ord-1"]
+    assert len(set(server.keys())) == server.executions == 3
+
+
+def test_a_run_repeats_its_own_refused_try_and_no_other(world):
+    world.policy(provider=PROVIDER)
+    with Scripted(lambda count, method, path: said({2: 429, 3: 402}.get(count, 201))) as server:
+        def write(run):
+            return world.curl("-d", "n=1", server.base + "/orders", run=run)
+
+        assert [write("a").status, write("b").status, write("b").status, write("b").status] == [201, 429, 402, 201]
+        assert write("a").replayed and write("b").replayed
+    keys = [re.search("(?i)idempotency-key: (.*)", x[2]).group(1) for x in server.posts()]
+    assert len(keys) == 4 and len(set(keys)) == 3 and keys[1] == keys[2]  # 429: the same key; 402 is stored: another one
+
+
+def test_two_processes_of_one_run_beside_another_run(world, server):
+    assert world.curl("-d", "n=1", server.base + "/orders", run="a").order == "ord-1"
+    started = [world.curl_start("-d", "n=1", server.base + "/orders", run="b") for _ in range(6)]
+    assert {world.curl_finish(p).order for p in started} == {"ord-2"} and server.executions == 2
+
+
 # --- a process that stands still
 def test_an_owner_that_wakes_up_late_does_not_send(world):
     with OrderServer(tls=True, hello_delay=3) as slow, OrderServer(tls=True) as server:

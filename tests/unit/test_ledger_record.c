@@ -570,6 +570,39 @@ static void other_account_hinders_until_delivered(void **state)
 	assert_int_equal(find(&other).hit, HIT_NONE);
 }
 
+/* Another run's write of the same content has a record of its own, of the next generation. */
+static void runs_write_side_by_side(void **state)
+{
+	struct write a, b;
+	struct hold first, second, third;
+	struct record_view v;
+
+	(void)state;
+	write_make(&a, 1, 0);
+	write_make(&b, 1, 0);
+	a.rec.run = 11;
+	b.rec.run = 22;
+	b.rec.generation = 2;
+	first = done(&a);
+	assert_int_equal(ledger_reserve(l, &b.rec, NULL, now, &second), LEDGER_LOST);
+	assert_int_equal(ledger_delivered(l, first.id, 1, 11, now), LEDGER_OK);
+	assert_int_equal(ledger_reserve(l, &a.rec, NULL, now, &third), LEDGER_LOST);
+	later(1000);
+	second = sent(&b);
+	assert_int_equal(ledger_reserve(l, &b.rec, NULL, now, &third), LEDGER_LOST);
+	assert_int_equal(find(&a).id, second.id);
+	assert_int_equal(ledger_find_content(l, a.rec.content, 11, now, &v), LEDGER_OK);
+	assert_int_equal(v.id, first.id);
+	assert_int_equal(ledger_find_content(l, a.rec.content, 22, now, &v), LEDGER_NONE);
+	assert_int_equal(ledger_find_content(l, a.rec.content, 0, now, &v), LEDGER_OK);
+	assert_int_equal(v.id, second.id);
+	assert_int_equal(ledger_done(l, &second, NULL, now), LEDGER_OK);
+	assert_int_equal(ledger_delivered(l, second.id, 2, 22, now), LEDGER_OK);
+	assert_int_equal(ledger_reserve(l, &b.rec, NULL, now, &third), LEDGER_LOST);
+	assert_int_equal(ledger_find_content(l, a.rec.content, 22, now, &v), LEDGER_OK);
+	assert_int_equal(v.id, second.id);
+}
+
 /* Its own record is found first, freed or delivered; the neighbour is there to be asked for. */
 static void a_record_of_its_own_does_not_hide_a_neighbour(void **state)
 {
@@ -1055,6 +1088,7 @@ int main(void)
 	        CASE(new_key_on_delivered_content_is_a_record_of_its_own),
 	        CASE(key_moves_to_another_content),
 	        CASE(other_account_hinders_until_delivered),
+	        CASE(runs_write_side_by_side),
 	        CASE(a_record_of_its_own_does_not_hide_a_neighbour),
 	        CASE(other_settings_hinder_until_delivered),
 	        CASE(answer_that_is_not_final_lasts_as_long_as_the_lease),

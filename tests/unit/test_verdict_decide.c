@@ -106,7 +106,7 @@ static const struct {
          GIVES(EXECUTE, .next_generation = true)},
         /* done | both runs known, delivered only to others */
         {IS([STATE] = B(S_DONE), [WHO] = B(D_OTHER) | B(D_OTHERS)),
-         GIVES(EXECUTE, .next_generation = true)},
+         GIVES(EXECUTE, .next_generation = true, .own_record = true)},
         /* done | a run unknown on either side */
         {IS([STATE] = B(S_DONE), [WHO] = A_RUN_UNKNOWN, [SINCE] = B(AFTER_30S) | B(AFTER_300S)),
          GIVES(REPLAY)},
