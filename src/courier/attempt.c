@@ -121,8 +121,11 @@ static bool attempt_has_news(struct courier *c, void *arg)
 	       atomic_load_explicit(&w->attempt->news, memory_order_acquire) != w->seen;
 }
 
-/* The wait this thread is in; found still set when a signal handler jumped out of it. */
+/* The wait this thread is in; found still set when a signal handler jumped out of it. The key says
+ * the same when the thread ends: it was cancelled there, or jumped out and never came back. */
 static __thread struct attempt *attempt_inside;
+static pthread_key_t attempt_key;
+static pthread_once_t attempt_once = PTHREAD_ONCE_INIT;
 
 static void attempt_leave_inside(void)
 {
@@ -131,6 +134,7 @@ static void attempt_leave_inside(void)
 	if (!a)
 		return;
 	attempt_inside = NULL;
+	pthread_setspecific(attempt_key, NULL);
 	pthread_mutex_lock(&a->courier->lock);
 	if (a->waiting)
 		a->waiting--;
@@ -139,13 +143,30 @@ static void attempt_leave_inside(void)
 	attempt_unref(a);
 }
 
+static void attempt_thread_ends(void *arg)
+{
+	struct attempt *a = attempt_ref(arg);
+
+	attempt_leave_inside();
+	attempt_orphan(a);
+	attempt_unref(a);
+}
+
+static void attempt_make_key(void)
+{
+	if (pthread_key_create(&attempt_key, attempt_thread_ends))
+		attempt_key = (pthread_key_t)-1; /* none is left: setting it does nothing */
+}
+
 void attempt_wait(struct attempt *a, int64_t until_us)
 {
 	struct courier *c = a->courier;
 	struct attempt_waiter w = {a, attempt_seen.id == a->id ? attempt_seen.news : 0};
 
+	pthread_once(&attempt_once, attempt_make_key);
 	attempt_leave_inside();
 	attempt_inside = attempt_ref(a);
+	pthread_setspecific(attempt_key, a);
 	pthread_mutex_lock(&c->lock);
 	a->waiting++;
 	/* relaxed: a hint; the driver looks again at its next turn anyway */

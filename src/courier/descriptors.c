@@ -200,10 +200,12 @@ int courier_wake_fd(struct courier *c)
 
 void courier_wake(struct courier *c)
 {
-	int keep = errno;
+	int keep = errno, cancel;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* the lock is held */
 	if (courier_wake_fd(c) >= 0)
 		(void)send(c->wake[1].fd, "", 1, MSG_NOSIGNAL); /* a full one wakes as well */
+	pthread_setcancelstate(cancel, &cancel);
 	errno = keep;
 }
 

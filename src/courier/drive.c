@@ -335,12 +335,12 @@ static void drive_poll(struct courier *c, int wake, int ms, bool stale)
 	drive_sleep(c, wake, ms);
 }
 
-struct drive_pipe {
+struct drive_shield {
 	sigset_t old;
 	bool pending, blocked;
 };
 
-static void drive_block_pipe(struct drive_pipe *p)
+static void drive_shield(struct drive_shield *p)
 {
 	sigset_t set;
 
@@ -351,7 +351,7 @@ static void drive_block_pipe(struct drive_pipe *p)
 	p->blocked = pthread_sigmask(SIG_BLOCK, &set, &p->old) == 0;
 }
 
-static void drive_restore_pipe(struct drive_pipe *p)
+static void drive_unshield(struct drive_shield *p)
 {
 	static const struct timespec now;
 	sigset_t set;
@@ -368,14 +368,15 @@ static void drive_restore_pipe(struct drive_pipe *p)
 	pthread_sigmask(SIG_SETMASK, &p->old, NULL);
 }
 
-static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t until)
+static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t until, int cancel)
 {
-	struct drive_pipe pipe;
+	struct drive_shield shield;
 	unsigned epoch = ++c->epoch;
+	int ours;
 
 	c->driven = true;
 	c->driver = pthread_self();
-	drive_block_pipe(&pipe);
+	drive_shield(&shield);
 	for (;;) {
 		drive_turn(c);
 		if (c->closed || done(c, arg) || courier_now() >= until)
@@ -388,10 +389,12 @@ static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t
 		c->polling = true;
 		c->poll_end_us = courier_now() + (int64_t)ms * 1000;
 		pthread_mutex_unlock(&c->lock);
+		pthread_setcancelstate(cancel, &ours);
 		drive_poll(c, wake, ms, stale);
+		pthread_setcancelstate(ours, &ours);
 		pthread_mutex_lock(&c->lock);
 		if (c->epoch != epoch || c->closed) { /* not ours any more */
-			drive_restore_pipe(&pipe);
+			drive_unshield(&shield);
 			return;
 		}
 		c->polling = false;
@@ -400,7 +403,7 @@ static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t
 	c->driven = c->closed;
 	if (c->sleeping)
 		pthread_cond_broadcast(&c->changed);
-	drive_restore_pipe(&pipe);
+	drive_unshield(&shield);
 }
 
 static void drive_follow(struct courier *c, int64_t until)
@@ -435,16 +438,35 @@ static bool drive_is_lost(const struct courier *c)
 	return pthread_equal(c->driver, pthread_self()) || courier_now() > c->poll_end_us + LOST_US;
 }
 
+/* A thread may be cancelled where nothing is held: asleep in the driver's poll, and here. */
+static void drive_let_cancel(struct courier *c, int cancel)
+{
+	int ours;
+
+	pthread_mutex_unlock(&c->lock);
+	pthread_setcancelstate(cancel, &ours);
+	pthread_testcancel();
+	pthread_setcancelstate(ours, &ours);
+	pthread_mutex_lock(&c->lock);
+}
+
 void courier_drive(struct courier *c, courier_done *done, void *arg, int64_t until)
 {
+	int cancel, ours;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	for (bool first = true; !c->closed && !done(c, arg); first = false) {
 		if (drive_is_lost(c))
 			c->driven = c->polling = false;
 		if ((!first || c->driven) && courier_now() >= until)
-			return;
-		if (c->driven)
-			drive_follow(c, until);
-		else
-			drive_lead(c, done, arg, until);
+			break;
+		if (!c->driven) {
+			drive_lead(c, done, arg, until, cancel);
+			continue;
+		}
+		drive_follow(c, until);
+		if (cancel == PTHREAD_CANCEL_ENABLE)
+			drive_let_cancel(c, cancel);
 	}
+	pthread_setcancelstate(cancel, &ours);
 }

@@ -294,6 +294,36 @@ static void lease_is_renewed_while_driven(void **state)
 	write_finish(&w);
 }
 
+/* A driver and a follower: neither takes a lock or the leadership with it. */
+static void cancelled_threads_leave_nothing_locked(void **state)
+{
+	static const struct step steps[] = {{OK, 1000, false, 0}};
+	struct write w = {0};
+	struct joiner j[2] = {{0}};
+	pthread_t thread[2];
+	void *result;
+
+	(void)state;
+	write_start(&w, steps, 1);
+	write_send(&w);
+	for (int i = 0; i < 2; i++) {
+		j[i].attempt = w.attempt;
+		assert_int_equal(pthread_create(&thread[i], NULL, joiner_main, &j[i]), 0);
+		sleep_ms(50);
+	}
+	for (int i = 1; i >= 0; i--) {
+		assert_int_equal(pthread_cancel(thread[i]), 0);
+		assert_int_equal(pthread_join(thread[i], &result), 0);
+		assert_ptr_equal(result, PTHREAD_CANCELED);
+		buf_free(&j[i].head);
+		buf_free(&j[i].body);
+	}
+	/* and it goes on in the background */
+	assert_true(wait_for(&w.record.released, 3000));
+	assert_true(w.record.end.complete);
+	write_finish(&w);
+}
+
 static sigjmp_buf jump;
 
 static void jump_out(int signal_number)
@@ -433,6 +463,7 @@ int main(void)
 	        cmocka_unit_test(exit_gives_up_and_says_so),
 	        cmocka_unit_test(exit_withdraws_what_has_not_left),
 	        cmocka_unit_test(lease_is_renewed_while_driven),
+	        cmocka_unit_test(cancelled_threads_leave_nothing_locked),
 	        cmocka_unit_test(leadership_survives_a_jump_out_of_it),
 	        cmocka_unit_test(sigpipe_is_given_back_as_it_was),
 	        cmocka_unit_test(fork_beside_a_driver),
