@@ -305,7 +305,7 @@ static const struct choice unknowns[] = {{"auto", UNKNOWN_AUTO, CHOICE_ON},
 static const struct choice exits[] = {
         {"wait", 0, CHOICE_ON}, {"detach", 1, CHOICE_OFF}, {NULL, 0, CHOICE_ON}};
 static const struct choice oversizes[] = {{"refuse", OVERSIZE_REFUSE, CHOICE_ON},
-                                          {"pass", OVERSIZE_PASS, CHOICE_OFF},
+                                          {"pass", OVERSIZE_PASS, CHOICE_ON},
                                           {NULL, 0, CHOICE_ON}};
 static const struct choice stores[] = {
         {"full", STORE_FULL, CHOICE_ON}, {"meta", STORE_META, CHOICE_OFF}, {NULL, 0, CHOICE_ON}};

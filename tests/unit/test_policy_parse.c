@@ -215,6 +215,7 @@ static void test_rule_values(void **state)
 	                  "    linger: 2m\n"
 	                  "    exit_wait: 0\n"
 	                  "    max_request: 64KiB\n"
+	                  "    oversize: pass\n"
 	                  "    refuse_as: error\n");
 	const struct rule *rule = &p->rules[0];
 
@@ -241,6 +242,7 @@ static void test_rule_values(void **state)
 	assert_int_equal(rule->exit_wait, 0);
 	assert_int_equal(rule_exit_wait(rule), 0);
 	assert_int_equal(rule->max_request, 64 << 10);
+	assert_int_equal(rule->oversize, OVERSIZE_PASS);
 	assert_int_equal(rule->refuse_as, REFUSE_ERROR);
 	policy_free(p);
 }
