@@ -125,6 +125,7 @@ static size_t gate_read(char *to, size_t size, size_t count, void *data)
 	if (n)
 		memcpy(to, payload_bytes(a->payload).p + a->read_at, n);
 	a->read_at += n;
+	a->stale = true; /* how much has been sent */
 	return n;
 }
 
