@@ -128,7 +128,7 @@ static void tee(struct inplace *p, enum tape_kind kind, const char *data, size_t
 
 	piece.connect = kind == TAPE_HEADER && p->passes.opening;
 	piece.request = passes_answering(&p->passes);
-	p->fed = true;
+	p->fed = p->fed || !piece.connect;
 	if (tape_add(p->tape, &piece) != 0)
 		p->torn = true;
 	on_tick(p);

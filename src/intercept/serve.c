@@ -57,7 +57,7 @@ static CURLcode feed_piece(struct serving *v, const struct tape_piece *piece)
 {
 	switch (piece->kind) {
 	case TAPE_HEADER:
-		v->fed = true;
+		v->fed = v->fed || !piece->connect;
 		keep_header(v->shadow, piece);
 		return piece->connect ? player_connect_header(&v->player, piece->data, piece->n)
 		                      : player_header(&v->player, piece->data, piece->n);

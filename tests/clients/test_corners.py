@@ -7,7 +7,7 @@ import time
 import pytest
 
 from harness import PROVIDER, SLOW, client
-from server import FullQueue, Listener, OrderServer
+from server import ConnectProxy, FullQueue, Listener, OrderServer
 
 
 class Scripted(Listener):
@@ -187,10 +187,10 @@ def test_two_processes_of_one_run_beside_another_run(world, server):
 
 # --- a process that stands still
 def test_an_owner_that_wakes_up_late_does_not_send(world):
-    with OrderServer(tls=True, hello_delay=3) as slow, OrderServer(tls=True) as server:
+    with OrderServer(tls=True, hello_delay=3) as slow, OrderServer(tls=True) as server, ConnectProxy() as proxy:
         world.policy(match="POST https://127.0.0.1:*/orders")
         args = ("-k", "-d", "n=1", slow.base + "/orders?status=500")
-        owner = world.curl_start(*args)
+        owner = world.curl_start("-x", "http://127.0.0.1:%d" % proxy.port, *args, no_proxy="")
         time.sleep(1)
         os.kill(owner.pid, signal.SIGSTOP)
         time.sleep(15.5)  # the lease
@@ -198,5 +198,5 @@ def test_an_owner_that_wakes_up_late_does_not_send(world):
         os.kill(owner.pid, signal.SIGCONT)
         woken = world.curl_finish(owner)
         assert woken.rc == 56 and "sendonce" in woken.err  # its own send was stopped: not an answer
-        assert len(server.writes()) == 1 and not slow.writes()
+        assert proxy.connections == 1 and len(server.writes()) == 1 and not slow.writes()
     assert world.states() == ["unknown"]
