@@ -23,7 +23,7 @@ static const char help[] =
         "Run a command with its HTTP writes protected.\n"
         "\n"
         "  --policy F     the policy (SENDONCE_POLICY; else " PATHS_POLICY_DEFAULT ")\n"
-        "  --mode M       off, audit or enforce (SENDONCE_MODE; else the policy's)\n"
+        "  --mode M       off, audit, inject or enforce (SENDONCE_MODE; else the policy's)\n"
         "  --ledger F     the ledger (SENDONCE_LEDGER; else the policy's)\n"
         "  --scope S      whose books these are (SENDONCE_SCOPE)\n"
         "  --run R        the task's name, the same again when it is resumed; `new` makes one\n"
@@ -119,7 +119,7 @@ static int effective_mode(const struct policy *policy)
 	if (mode == MODE_OFF || mode == MODE_AUDIT || mode == MODE_ENFORCE)
 		return mode;
 	cli_usage("run",
-	          mode < 0 ? "mode `%s`: it is off, audit or enforce"
+	          mode < 0 ? "mode `%s`: it is off, audit, inject or enforce"
 	                   : "mode `%s` is not supported in this version",
 	          text ? text : policy_mode_name((enum policy_mode)mode));
 	return -1;

@@ -122,7 +122,7 @@ static enum verdict_reason oversize(struct writing *w, struct payload *read)
 	struct shadow *s = w->shadow;
 	struct lent *l = NULL; /* on the heap: a callback may jump out of the perform */
 
-	if (w->rule->oversize == OVERSIZE_REFUSE)
+	if (w->rule->oversize == OVERSIZE_REFUSE && w->process->acting != MODE_INJECT)
 		return REASON_BODY_TOO_LARGE;
 	if (read) {
 		l = payload_seal(read) == 0 ? calloc(1, sizeof(*l)) : NULL;

@@ -273,7 +273,7 @@ static struct inplace *inplace_new(struct writing *w, struct send *send, const c
 /* A stale connection would make a doubt of a write that never arrived. */
 static CURLcode avoid_stale(struct inplace *p)
 {
-	if (p->w->rule->dedups)
+	if (p->w->rule->dedups || p->send->always)
 		return CURLE_OK;
 	if (chain_override(&p->chain, CURLOPT_MAXAGE_CONN, 2) == CURLE_OK)
 		return CURLE_OK;
@@ -430,7 +430,8 @@ enum step inplace_send(struct writing *w, struct send *send, const char *key_hea
 		w->code = code;
 		return STEP_DONE;
 	}
-	local_add(send->hold.id, send, NULL);
+	if (!send->always)
+		local_add(send->hold.id, send, NULL);
 	perform(p, &code);
 	step = finish(p, code);
 	w->unplayed = !w->shadow->playing; /* what getinfo tells is libcurl's own */

@@ -85,11 +85,12 @@ static void choose_mode(struct process *p)
 		p->mode = policy_mode_name((enum policy_mode)mode);
 		return;
 	}
-	p->mode = "enforce";
-	if (mode == MODE_ENFORCE)
+	p->acting = mode == MODE_INJECT ? MODE_INJECT : MODE_ENFORCE;
+	p->mode = policy_mode_name(p->acting);
+	if (mode == MODE_ENFORCE || mode == MODE_INJECT)
 		return;
 	broken(p, "SENDONCE_MODE: ",
-	       mode < 0 ? "not a mode; use off, audit or enforce"
+	       mode < 0 ? "not a mode; use off, audit, inject or enforce"
 	                : "not supported in this version");
 }
 

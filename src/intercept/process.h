@@ -12,7 +12,7 @@
 
 enum process_state {
 	PROCESS_OFF,   /* no policy, or mode off: everything passes */
-	PROCESS_ON,    /* enforce */
+	PROCESS_ON,    /* enforce or inject */
 	PROCESS_AUDIT, /* writes are written down; the ledger is never opened */
 	PROCESS_BROKEN /* a policy that cannot be used: writes are refused with `error` */
 };
@@ -26,8 +26,9 @@ struct process {
 	char events_path[4096];
 	char scope[256];
 	char run[256];
-	uint64_t run_hash; /* 0: not known */
-	const char *mode;
+	uint64_t run_hash;       /* 0: not known */
+	enum policy_mode acting; /* PROCESS_ON: MODE_ENFORCE or MODE_INJECT */
+	const char *mode;        /* its name, for events */
 };
 
 /* Called once, by sendonce_core_start. */

@@ -23,8 +23,8 @@ struct redirect {
 bool redirect_possible(const struct shadow *s)
 {
 	return options_long(&s->options, CURLOPT_FOLLOWLOCATION, 0) && !s->chain &&
-	       process_get()->state == PROCESS_ON && s->target.valid &&
-	       !(s->ruled.made == s->target.made && s->ruled.rule);
+	       process_get()->state == PROCESS_ON && process_get()->acting == MODE_ENFORCE &&
+	       s->target.valid && !(s->ruled.made == s->target.made && s->ruled.rule);
 }
 
 /* As the program would have asked for it, without the options that count for its own URL alone. */

@@ -21,7 +21,8 @@ struct send *send_new(struct ledger *ledger, const struct rule *rule, const stru
 	s->pid = getpid();
 	s->ledger = ledger;
 	s->rule = rule;
-	s->hold = *hold;
+	if (hold)
+		s->hold = *hold;
 	s->resend = resend;
 	return s;
 }
@@ -92,13 +93,33 @@ static int next_gate(struct send *s, bool after_answer)
 	return 0;
 }
 
+/* Mode inject: nothing is ever held back; what the ledger does not take is not kept. */
+static int free_gate(struct send *s)
+{
+	int rc = LEDGER_OK;
+
+	if (s->hold.id)
+		rc = s->gate_opened ? ledger_wire_send(s->ledger, &s->hold)
+		                    : ledger_gate(s->ledger, &s->hold, clock_now());
+	if (rc != LEDGER_OK)
+		s->hold.id = 0;
+	if (s->ledger && !s->gate_opened)
+		ledger_count(s->ledger, s->counter);
+	s->gate_opened = true;
+	s->tally.wire_sends++;
+	return 0;
+}
+
 static int gate(void *ctx, const struct gate_pass *pass)
 {
 	struct send *s = ctx;
 	int rc;
 
 	pthread_mutex_lock(&s->lock);
-	rc = s->gate_opened ? next_gate(s, pass->after_answer) : open_gate(s);
+	if (s->always)
+		rc = free_gate(s);
+	else
+		rc = s->gate_opened ? next_gate(s, pass->after_answer) : open_gate(s);
 	pthread_mutex_unlock(&s->lock);
 	return rc;
 }
@@ -108,7 +129,8 @@ static void renew(void *ctx)
 	struct send *s = ctx;
 
 	pthread_mutex_lock(&s->lock);
-	ledger_renew(s->ledger, &s->hold, clock_now());
+	if (s->hold.id)
+		ledger_renew(s->ledger, &s->hold, clock_now());
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -190,7 +212,8 @@ static void ended(void *ctx, struct tape *tape, struct tape_end *end)
 	s->outcome = verdict_outcome(&ending, s->rule);
 	if (s->blocked)
 		explain_blocked(s->blocked, end);
-	write_outcome(s, tape, end);
+	if (s->hold.id)
+		write_outcome(s, tape, end);
 	s->ended = true;
 	s->tally.outcome = outcome_kind_name(s->outcome);
 	s->tally.status = end->status;
@@ -244,7 +267,7 @@ void send_leave(struct send *s, CURLcode code, int64_t bytes)
 	pthread_mutex_lock(&s->lock);
 	s->tally.curlcode = (int64_t)code;
 	s->tally.bytes = bytes;
-	if (code != CURLE_OK && s->gate_opened &&
+	if (code != CURLE_OK && s->gate_opened && s->hold.id &&
 	    ledger_look(s->ledger, s->hold.id, clock_now(), &view) == LEDGER_OK)
 		ledger_mark_curlcode(s->ledger, view.id, view.generation);
 	pthread_mutex_unlock(&s->lock);

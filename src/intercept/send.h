@@ -40,12 +40,13 @@ struct send {
 	enum send_gate gate; /* why it did not open, if it did not */
 	enum send_blocked blocked;
 	bool ended, silent;
+	bool always; /* mode inject: the gate never says no. hold.id 0: there is no record */
 	enum outcome_kind outcome;
 	enum ledger_counter counter; /* counted when the gate opens */
 	struct tally tally;
 };
 
-/* Null: out of memory. Both parties are in. */
+/* Null: out of memory. Both parties are in. `hold` null: nothing is kept of it, see `always`. */
 struct send *send_new(struct ledger *ledger, const struct rule *rule, const struct hold *hold,
                       bool resend);
 /* The callbacks the attempt is started with; their context is the send. */

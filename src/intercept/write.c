@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "intercept/fetch.h"
+#include "intercept/inject.h"
 #include "intercept/life.h"
 #include "intercept/notice.h"
 #include "intercept/writing.h"
@@ -132,10 +133,10 @@ static int look_up(struct writing *w, struct stamp now, struct record_view *view
 	return rc == LEDGER_NONE ? find(w, now, view) : rc;
 }
 
-static struct asked asked_of(const struct writing *w, const struct record_view *view)
+struct asked write_asked(const struct writing *w, const struct record_view *view)
 {
 	return (struct asked){
-	        .mode = MODE_ENFORCE,
+	        .mode = w->process->acting,
 	        .has_own_key = w->id.has_own_key,
 	        .own_key_matches =
 	                w->id.has_own_key &&
@@ -189,7 +190,7 @@ static bool is_hindered(struct writing *w, struct stamp now, struct record_view 
 	ids = ids_of(w);
 	if (ledger_find_neighbour(w->ledger, &ids, now, other) != LEDGER_OK)
 		return false;
-	asked = asked_of(w, other);
+	asked = write_asked(w, other);
 	*verdict = verdict_decide(other, w->rule, &asked, now);
 	return verdict->kind == VERDICT_REFUSE;
 }
@@ -210,7 +211,7 @@ static void prefer_own(struct writing *w, struct stamp now, struct record_view *
 	if (w->process->run_hash &&
 	    ledger_find_content(w->ledger, w->id.content, w->process->run_hash, now, &other) ==
 	            LEDGER_OK) {
-		asked = asked_of(w, &other);
+		asked = write_asked(w, &other);
 		own = verdict_decide(&other, w->rule, &asked, now);
 		if (own.kind == VERDICT_REPLAY || own.reason == REASON_ANSWER_NOT_KEPT) {
 			*view = other;
@@ -221,7 +222,7 @@ static void prefer_own(struct writing *w, struct stamp now, struct record_view *
 	if (beside && ledger_find_content(w->ledger, w->id.content, 0, now, &other) == LEDGER_OK &&
 	    other.generation > view->generation &&
 	    (other.state == REC_FREED || other.state == REC_TOMBSTONE)) {
-		asked = asked_of(w, &other);
+		asked = write_asked(w, &other);
 		*view = other;
 		*verdict = verdict_decide(view, w->rule, &asked, now);
 	}
@@ -242,7 +243,7 @@ static enum step look(struct writing *w)
 		              "the ledger could not be read: run `sendonce ledger verify`");
 	if (has_come(w, &view))
 		return act_attached(w, &view);
-	asked = asked_of(w, &view);
+	asked = write_asked(w, &view);
 	verdict = verdict_decide(&view, w->rule, &asked, now);
 	prefer_own(w, now, &view, &verdict);
 	if (verdict.kind == VERDICT_EXECUTE && view.state != REC_NONE &&
@@ -262,6 +263,10 @@ CURLcode write_perform(struct shadow *s, const struct process *process, const st
 		return CURLE_OUT_OF_MEMORY;
 	w->in_place = in_place;
 	reason = identify(w, &error);
+	if (process->acting == MODE_INJECT && !w->over) {
+		inject_perform(w, reason, error.text[0] ? error.text : NULL);
+		return finish(w);
+	}
 	if (reason != REASON_NONE) {
 		refuse(w, reason, NULL, false, false, error.text[0] ? error.text : NULL);
 		return finish(w);

@@ -45,6 +45,9 @@ enum step {
 	STEP_AGAIN /* the record changed under us: look again */
 };
 
+/* write.c */
+struct asked write_asked(const struct writing *w, const struct record_view *view);
+
 /* act.c */
 enum step act_execute(struct writing *w, const struct record_view *view, struct verdict verdict);
 enum step act_join(struct writing *w, const struct record_view *view);

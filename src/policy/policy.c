@@ -22,7 +22,7 @@
 
 static const struct choice modes[] = {
         {"off", MODE_OFF, CHOICE_ON},        {"enforce", MODE_ENFORCE, CHOICE_ON},
-        {"audit", MODE_AUDIT, CHOICE_ON},    {"inject", MODE_INJECT, CHOICE_OFF},
+        {"audit", MODE_AUDIT, CHOICE_ON},    {"inject", MODE_INJECT, CHOICE_ON},
         {"replay", MODE_REPLAY, CHOICE_OFF}, {NULL, 0, CHOICE_ON}};
 static const struct choice unlisteds[] = {{"pass", UNLISTED_PASS, CHOICE_ON},
                                           {"audit", UNLISTED_AUDIT, CHOICE_ON},

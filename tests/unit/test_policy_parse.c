@@ -194,6 +194,9 @@ static void test_policy_audit(void **state)
 	assert_int_equal(p->mode, MODE_AUDIT);
 	assert_int_equal(p->unlisted, UNLISTED_AUDIT);
 	policy_free(p);
+	p = parse("version: 1\nmode: inject\n");
+	assert_int_equal(p->mode, MODE_INJECT);
+	policy_free(p);
 }
 
 static void test_rule_values(void **state)
