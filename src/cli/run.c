@@ -116,7 +116,7 @@ static int effective_mode(const struct policy *policy)
 	           : policy      ? (int)policy->mode
 	                         : MODE_ENFORCE;
 
-	if (mode == MODE_OFF || mode == MODE_AUDIT || mode == MODE_ENFORCE)
+	if (mode == MODE_OFF || mode == MODE_AUDIT || mode == MODE_INJECT || mode == MODE_ENFORCE)
 		return mode;
 	cli_usage("run",
 	          mode < 0 ? "mode `%s`: it is off, audit, inject or enforce"

@@ -34,10 +34,10 @@ struct writing {
 	char *body_type;         /* of a form */
 	bool unsent;             /* the sending ended before its gate */
 	bool over;               /* `code` is set: the body's callback ended the call */
-	const char *in_place; /* why this handle is served in place; null: it is not */
-	bool lost;            /* a sending of this call found its gate taken */
-	bool unplayed;        /* the real libcurl performed after all */
-	CURLcode code;        /* what the call returns, once a step says STEP_DONE */
+	const char *in_place;    /* why this handle is served in place; null: it is not */
+	bool lost;               /* a sending of this call found its gate taken */
+	bool unplayed;           /* the real libcurl performed after all */
+	CURLcode code;           /* what the call returns, once a step says STEP_DONE */
 };
 
 enum step {
