@@ -53,16 +53,25 @@ static void keep_header(struct shadow *s, const struct tape_piece *piece)
 		            (int)piece->request);
 }
 
+/* Some programs read the answer from nowhere else. */
+static void show(struct serving *v, curl_infotype type, const struct tape_piece *piece)
+{
+	if (v->made)
+		(void)player_debug(&v->player, type, piece->data, piece->n);
+}
+
 static CURLcode feed_piece(struct serving *v, const struct tape_piece *piece)
 {
 	switch (piece->kind) {
 	case TAPE_HEADER:
 		v->fed = v->fed || !piece->connect;
 		keep_header(v->shadow, piece);
+		show(v, CURLINFO_HEADER_IN, piece);
 		return piece->connect ? player_connect_header(&v->player, piece->data, piece->n)
 		                      : player_header(&v->player, piece->data, piece->n);
 	case TAPE_BODY:
 		v->fed = true;
+		show(v, CURLINFO_DATA_IN, piece);
 		return player_body(&v->player, piece->data, piece->n);
 	case TAPE_DEBUG:
 		return player_debug(&v->player, (curl_infotype)piece->debug, piece->data, piece->n);
@@ -169,6 +178,7 @@ enum serve_how serve_tape(struct serving *v, struct tape *tape, struct attempt *
 	struct info *info;
 
 	v->playing.tape = tape;
+	v->made = !attempt;
 	how = run(v, tape, attempt, end, code);
 	if (how == SERVE_EARLY)
 		player_end(&v->player, *code, NULL); /* libcurl shows its progress once more */

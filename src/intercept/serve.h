@@ -10,7 +10,8 @@ struct serving {
 	struct shadow *shadow;
 	struct player player;
 	struct playing playing;
-	bool fed; /* something of an answer reached the program: no other tape may be played now */
+	bool fed;  /* something of an answer reached the program: no other tape may be played now */
+	bool made; /* no transfer filled this tape: it holds no lines for VERBOSE */
 };
 
 void serve_start(struct serving *v, struct shadow *s);

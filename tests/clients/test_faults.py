@@ -75,6 +75,14 @@ def test_replay_in_one_process_is_equal_too(world, server):
     assert len({a.body for a in answers}) == 1 and [a.replayed for a in answers] == [False, True, True]
 
 
+def test_verbose_shows_a_replayed_answer_too(world, server):
+    """There are programs that read the answer from this transcript alone."""
+    show = lambda: [x for x in world.run(["curl", "-q", "-sv", "-d", "x", server.base + "/orders"]).err.splitlines() if x[:1] == "<"]
+    live, replay = show(), show()
+    assert live[0] == replay[0] == "< HTTP/1.1 201 Created" and live[-1].strip() == replay[-1].strip() == "<"
+    assert "< Idempotent-Replayed: true" in [x.strip() for x in replay]
+
+
 def test_retry_after_reaches_the_program(world, server):
     answer = world.curl("-d", "x", server.base + "/orders?status=429&exec=0&retry_after=7")
     assert answer.status == 429 and answer.header("Retry-After") == "7" and not answer.reason
