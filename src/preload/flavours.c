@@ -120,6 +120,12 @@ static void look_for_libcurls(void)
 	}
 }
 
+/* Slots are claimed in order: behind the first free one there is nothing. */
+static int is_claimed(unsigned long index)
+{
+	return index < MAX_FLAVOURS && __atomic_load_n(&slots[index].object, __ATOMIC_RELAXED);
+}
+
 static const struct flavour *ready_flavour(unsigned long index)
 {
 	/* Pairs with the release in publish: the fields are complete. */
@@ -147,7 +153,7 @@ int flavours_any(void)
 
 const struct flavour *flavours_known_containing(unsigned long address)
 {
-	for (unsigned long i = 0; i < MAX_FLAVOURS; i++) {
+	for (unsigned long i = 0; is_claimed(i); i++) {
 		const struct flavour *flavour = ready_flavour(i);
 		if (flavour && address >= flavour->text_lo && address < flavour->text_hi)
 			return flavour;
@@ -167,7 +173,7 @@ const struct flavour *flavours_containing(unsigned long address)
 static const struct flavour *only_flavour(void)
 {
 	const struct flavour *found = 0;
-	for (unsigned long i = 0; i < MAX_FLAVOURS; i++) {
+	for (unsigned long i = 0; is_claimed(i); i++) {
 		const struct flavour *flavour = ready_flavour(i);
 		if (flavour && found)
 			return 0;
@@ -179,7 +185,7 @@ static const struct flavour *only_flavour(void)
 
 static const struct flavour *needed_directly(const struct link_object *object)
 {
-	for (unsigned long i = 0; i < MAX_FLAVOURS; i++) {
+	for (unsigned long i = 0; is_claimed(i); i++) {
 		const struct flavour *flavour = ready_flavour(i);
 		if (flavour && object_needs(object, object_soname(slots[i].object)))
 			return flavour;
@@ -248,16 +254,14 @@ const struct flavour *flavours_of_caller(const void *caller)
 {
 	unsigned long address = (unsigned long)caller;
 	unsigned long page = address >> PAGE_BITS;
-	const struct flavour *flavour = flavours_known_containing(address);
-	if (flavour)
-		return flavour;
-
 	unsigned long *entry = &callers[page % CALLER_SLOTS];
 	unsigned long known = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
 	unsigned long now = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE) & EPOCH_MASK;
+
 	if (known >> FLAVOUR_BITS == (page << EPOCH_BITS | now))
 		return ready_flavour(known & NO_FLAVOUR);
-	return ask_and_remember(address, entry);
+	const struct flavour *flavour = flavours_known_containing(address);
+	return flavour ? flavour : ask_and_remember(address, entry);
 }
 
 void flavours_forget_callers(void)
