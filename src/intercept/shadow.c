@@ -1,16 +1,30 @@
 /* See shadow.h. One table for the process: a handle is looked up once per libcurl call, so one
  * mutex, held for the look-up only, costs less than it would to share the table out. */
-#define HASH_NONFATAL_OOM 1
+#define HASH_NONFATAL_OOM                1
+#define HASH_FUNCTION(key, length, hash) ((void)(length), (hash) = hash_handle(key))
 #include "intercept/shadow.h"
 
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(element) ((void)(element), out_of_memory = true)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct shadow *table;
+
+/* The key is a pointer; its low bits are all alike, so those from the middle of a product are
+ * taken.
+ */
+static unsigned hash_handle(const void *key)
+{
+	uint64_t word = 0;
+
+	memcpy(&word, key, sizeof(CURL *));
+	return (unsigned)(word * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+}
 
 static void forget_transfer(struct shadow *s)
 {

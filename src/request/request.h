@@ -18,6 +18,7 @@
 struct request_target {
 	unsigned change; /* options.change it was made from, plus one; 0: never made */
 	unsigned made;   /* how often it was made: what was found out about it holds as long */
+	bool from_curlu; /* which the program changes without telling: made each time */
 	bool valid;
 	char *scheme, *host,
 	        *path; /* lower-case scheme and host; path as it will be sent, without query */

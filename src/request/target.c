@@ -206,10 +206,9 @@ static int make(const struct flavour *fl, const struct options *o, struct reques
 int request_target_update(struct request_target *t, const struct flavour *fl,
                           const struct options *options)
 {
-	bool has_curlu = options_pointer(options, CURLOPT_CURLU) != NULL;
 	unsigned made;
 
-	if (t->change == options->change + 1 && !has_curlu)
+	if (t->change == options->change + 1 && !t->from_curlu)
 		return 0;
 	made = t->made + 1;
 	clear(t);
@@ -220,5 +219,6 @@ int request_target_update(struct request_target *t, const struct flavour *fl,
 		return -1;
 	}
 	t->change = options->change + 1;
+	t->from_curlu = options_pointer(options, CURLOPT_CURLU) != NULL;
 	return 0;
 }
