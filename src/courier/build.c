@@ -339,6 +339,7 @@ static int build_own(struct attempt *a, const struct courier_plan *plan)
 	bool progress = !options_long(plan->options, CURLOPT_NOPROGRESS, 1) ||
 	                options_long(plan->options, CURLOPT_LOW_SPEED_LIMIT, 0);
 
+	a->follows = options_long(plan->options, CURLOPT_FOLLOWLOCATION, 0) != 0;
 	a->verbose = options_long(plan->options, CURLOPT_VERBOSE, 0) != 0;
 	if (progress && set(a->easy, CURLOPT_NOPROGRESS, 0L))
 		return COURIER_CANNOT;

@@ -26,6 +26,26 @@ static int gate_ask(struct attempt *a, const char *url)
 	return 0;
 }
 
+/* Told to readers, who may be behind. */
+static void gate_note_request(struct attempt *a, const char *url)
+{
+	const char *method = NULL;
+	struct buf text = {0};
+	struct tape_piece p = {.kind = TAPE_REQUEST, .request = passes_answering(&a->passes)};
+
+	CURL_FN(a->courier->fl, easy_getinfo)(a->easy, CURLINFO_EFFECTIVE_METHOD, &method);
+	if (!method || !url)
+		return;
+	buf_add_text(&text, method);
+	buf_add_char(&text, ' ');
+	buf_add_text(&text, url);
+	p.data = text.data;
+	p.n = text.n;
+	if (!text.failed)
+		(void)tape_add(a->tape, &p);
+	buf_free(&text);
+}
+
 static int gate_prereq(void *data, char *ip, char *local_ip, int port, int local_port)
 {
 	struct attempt *a = data;
@@ -34,7 +54,11 @@ static int gate_prereq(void *data, char *ip, char *local_ip, int port, int local
 	(void)ip, (void)local_ip, (void)port, (void)local_port;
 	attempt_tell(a, RESOLVED | CONNECTED);
 	CURL_FN(a->courier->fl, easy_getinfo)(a->easy, CURLINFO_EFFECTIVE_URL, &url);
-	return gate_ask(a, url) ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+	if (gate_ask(a, url))
+		return CURL_PREREQFUNC_ABORT;
+	if (a->follows)
+		gate_note_request(a, url);
+	return CURL_PREREQFUNC_OK;
 }
 
 int gate_before_add(struct attempt *a)

@@ -37,7 +37,7 @@ struct attempt {
 	struct payload *payload;           /* null: `body` */
 	long keep_post;                    /* POSTREDIR */
 	struct curl_slist *old_cookies;    /* what the cookie engine was given */
-	bool cookie_engine, verbose;
+	bool cookie_engine, verbose, follows;
 	int64_t linger_us, exit_wait_us;
 	char error[CURL_ERROR_SIZE];
 

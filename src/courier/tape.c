@@ -112,7 +112,7 @@ static bool tape_wants(struct tape *t, const struct tape_piece *p)
 {
 	if (p->kind == TAPE_HEADER || t->readers)
 		return true;
-	if (p->kind == TAPE_DEBUG)
+	if (p->kind == TAPE_DEBUG || p->kind == TAPE_REQUEST)
 		return t->bulk <= TAPE_UNPLAYED;
 	if (!t->lost && p->n <= t->keep && t->body <= t->keep - p->n)
 		return true;

@@ -16,7 +16,12 @@
 
 struct tape;
 
-enum tape_kind { TAPE_HEADER, TAPE_BODY, TAPE_DEBUG };
+enum tape_kind {
+	TAPE_HEADER,
+	TAPE_BODY,
+	TAPE_DEBUG,
+	TAPE_REQUEST /* "METHOD URL": what is asked from here on, where redirects are followed */
+};
 
 struct tape_piece {
 	enum tape_kind kind;

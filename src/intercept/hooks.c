@@ -213,7 +213,9 @@ static CURLcode hook_easy_perform(CURL *handle)
 	CURLcode code = CURLE_FAILED_INIT;
 	int saved = errno;
 
-	if (!fl || (s && s->playing)) /* as libcurl: not inside a callback of the same handle */
+	if (s && s->playing) /* as libcurl: not inside a callback of the same handle */
+		player_error(s->playing->player, "easy handle already used in multi handle");
+	if (!fl || (s && s->playing))
 		return CURLE_FAILED_INIT;
 	if (s && !s->chain) { /* with one, libcurl itself says no */
 		enum answerer who = perform(s, &code);
@@ -230,21 +232,36 @@ static CURLcode hook_easy_perform(CURL *handle)
 	return CURL_FN(fl, easy_perform)(handle);
 }
 
-/* During a transfer the answer so far; afterwards what the last tape ended with. */
+/* Before the sender has told anything. */
+static struct info *early_info(const struct shadow *s)
+{
+	const char *url = options_text(&s->options, CURLOPT_URL);
+	struct info *info = info_new();
+
+	if (!info)
+		return NULL;
+	if (url)
+		info_set_text(info, CURLINFO_EFFECTIVE_URL, url);
+	info_set_text(info, CURLINFO_EFFECTIVE_METHOD, request_method(&s->options));
+	return info;
+}
+
+/* During a transfer the answer as far as it was given; afterwards what the last tape ended with. */
 static struct info *current_info(struct shadow *s)
 {
+	struct playing *p = s->playing;
 	struct info *info;
 
-	if (s->playing) {
-		info = s->playing->tape ? tape_info_copy(s->playing->tape) : NULL;
-		if (info) {
-			info_free(s->info);
-			s->info = info;
-		}
-		if (!s->info)
-			s->info = info_new();
-		serve_time(s->playing->player, s->info);
+	if (!p)
+		return s->info;
+	info = p->tape ? tape_info_copy(p->tape) : NULL;
+	if (!info)
+		info = early_info(s);
+	if (info) {
+		moment_show(&p->moment, p->player, info);
+		serve_time(p->player, info);
 	}
+	serve_keep(s, info);
 	return s->info;
 }
 
@@ -331,6 +348,8 @@ static CURLcode hook_easy_send(CURL *handle, const void *data, size_t n, size_t 
 	const struct flavour *fl = flavour_of(handle, &s, CALLER());
 	int saved = errno;
 
+	if (s && s->playing)
+		return CURLE_RECURSIVE_API_CALL;
 	if (s)
 		report_raw(s);
 	errno = saved;

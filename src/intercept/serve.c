@@ -34,6 +34,14 @@ void serve_time(const struct player *player, struct info *info)
 		info_set_off(info, CURLINFO_TOTAL_TIME_T, serve_now_us() - player->started_us);
 }
 
+void serve_keep(struct shadow *s, struct info *info)
+{
+	if (s->info && info)
+		info_adopt(s->info, info);
+	else if (info)
+		s->info = info;
+}
+
 void serve_stop(struct serving *v)
 {
 	struct shadow *s = v->shadow;
@@ -44,6 +52,7 @@ void serve_stop(struct serving *v)
 		s->info = info_new();
 	serve_time(v->playing.player, s->info);
 	player_stop(&v->player);
+	moment_free(&v->playing.moment);
 }
 
 static void keep_header(struct shadow *s, const struct tape_piece *piece)
@@ -73,10 +82,22 @@ static CURLcode feed_piece(struct serving *v, const struct tape_piece *piece)
 		v->fed = true;
 		show(v, CURLINFO_DATA_IN, piece);
 		return player_body(&v->player, piece->data, piece->n);
+	case TAPE_REQUEST:
+		break;
 	case TAPE_DEBUG:
 		return player_debug(&v->player, (curl_infotype)piece->debug, piece->data, piece->n);
 	}
 	return CURLE_OK;
+}
+
+static CURLcode feed_counted(struct serving *v, const struct tape_piece *piece)
+{
+	CURLcode code;
+
+	moment_begin(&v->playing.moment, &v->player, piece);
+	code = feed_piece(v, piece);
+	moment_end(&v->playing.moment, &v->player, piece);
+	return code;
 }
 
 /* Everything that is there and that the program takes. */
@@ -86,7 +107,7 @@ static CURLcode feed(struct serving *v, struct tape *tape, struct tape_cursor *c
 	CURLcode code = CURLE_OK;
 
 	while (code == CURLE_OK && !v->player.paused && tape_read(tape, cursor, &piece) == 1)
-		code = feed_piece(v, &piece);
+		code = feed_counted(v, &piece);
 	return code;
 }
 
@@ -154,8 +175,7 @@ static enum serve_how run(struct serving *v, struct tape *tape, struct attempt *
 /* The courier may be further than the program ever got. */
 static void show_partial(struct serving *v, CURLcode code, struct info *info)
 {
-	if (!info)
-		return;
+	moment_show(&v->playing.moment, &v->player, info);
 	info_set_off(info, CURLINFO_SIZE_DOWNLOAD_T, v->player.body_seen);
 	if (code == CURLE_FILESIZE_EXCEEDED) /* libcurl stops before it takes the size over */
 		info_set_off(info, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, -1);
@@ -186,18 +206,17 @@ enum serve_how serve_tape(struct serving *v, struct tape *tape, struct attempt *
 	/* A tape without an attempt was made for this call alone. */
 	info = attempt ? tape_info_copy(tape) : tape_info_take(tape);
 	v->playing.tape = NULL;
-	if (info) {
-		info_free(s->info);
-		s->info = info;
-	}
-	if (how == SERVE_EARLY)
-		show_partial(v, *code, s->info);
+	if (info && how == SERVE_EARLY)
+		show_partial(v, *code, info);
 	else
 		show_sent(v, info);
+	serve_keep(s, info);
 	return how;
 }
 
 CURLcode serve_end(struct serving *v, const struct tape_end *end)
 {
+	if (end->code == CURLE_TOO_MANY_REDIRECTS && v->shadow->headers)
+		headers_next_request(v->shadow->headers);
 	return player_end(&v->player, end->code, end->text);
 }

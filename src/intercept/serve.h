@@ -39,6 +39,9 @@ CURLcode serve_tick(struct serving *v, bool gated, int64_t *patience_us);
 /* TOTAL_TIME is the call's own, whoever sends. */
 void serve_time(const struct player *player, struct info *info);
 
+/* What getinfo answers from now on; texts it gave before stay valid. Takes `info`, may be null. */
+void serve_keep(struct shadow *s, struct info *info);
+
 int64_t serve_now_us(void); /* CLOCK_MONOTONIC */
 
 #endif

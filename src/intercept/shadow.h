@@ -11,6 +11,7 @@
 #include "base/options.h"
 #include "courier/tape.h"
 #include "intercept/ambient.h"
+#include "intercept/moment.h"
 #include "player/headers.h"
 #include "player/info.h"
 #include "player/player.h"
@@ -23,6 +24,7 @@
 
 /* A transfer that is being played to the program right now, on its own thread. */
 struct playing {
+	struct moment moment; /* how far the program is */
 	struct player *player;
 	struct tape *tape; /* null until there is one */
 	unsigned resumed;  /* how often the program has let its sending go on */

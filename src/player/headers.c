@@ -184,6 +184,11 @@ static struct curl_header *show(struct headers *h, size_t at, size_t index, size
 	return &h->out;
 }
 
+void headers_next_request(struct headers *h)
+{
+	h->requests++;
+}
+
 CURLHcode headers_get(struct headers *h, const char *name, size_t index, unsigned origin,
                       int request, struct curl_header **out)
 {

@@ -19,6 +19,9 @@ void headers_free(struct headers *h);
  * -1: out of memory or not a header, which is then left out. */
 int headers_add(struct headers *h, const char *line, size_t n, unsigned origin, int request);
 
+/* Another request was begun, of which no line came: what libcurl counts when it stops following. */
+void headers_next_request(struct headers *h);
+
 /* As curl_easy_header and curl_easy_nextheader. The struct they give lives until the next call. */
 CURLHcode headers_get(struct headers *h, const char *name, size_t index, unsigned origin,
                       int request, struct curl_header **out);

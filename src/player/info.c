@@ -79,6 +79,7 @@ struct info {
 	int64_t number[ENTRIES];
 	char *text[ENTRIES];
 	struct curl_certinfo certs;
+	struct info *older; /* what was adopted from it holds texts that were given away */
 };
 
 static const struct entry *find(CURLINFO id, size_t *at)
@@ -203,7 +204,39 @@ void info_free(struct info *info)
 	for (size_t i = 0; i < ENTRIES; i++)
 		free(info->text[i]);
 	certs_free(&info->certs);
+	info_free(info->older);
 	free(info);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+void info_adopt(struct info *to, struct info *from)
+{
+	struct curl_certinfo certs = to->certs;
+	bool given_away = certs.num_of_certs != from->certs.num_of_certs;
+
+	memcpy(to->number, from->number, sizeof(to->number));
+	if (given_away) {
+		to->certs = from->certs;
+		from->certs = certs;
+	}
+	for (size_t i = 0; i < ENTRIES; i++) {
+		char *old = to->text[i];
+		if (same_text(old, from->text[i]))
+			continue;
+		to->text[i] = from->text[i];
+		from->text[i] = old;
+		given_away = given_away || old;
+	}
+	if (!given_away) {
+		info_free(from);
+		return;
+	}
+	from->older = to->older;
+	to->older = from;
 }
 
 struct info *info_copy(const struct info *info)

@@ -18,6 +18,9 @@ struct info *info_new(void);
 void info_capture(struct info *info, const struct flavour *fl, CURL *handle);
 struct info *info_copy(const struct info *info);
 void info_free(struct info *info);
+/* The values of `from`, which is given up. Texts and certificates that a program may have got from
+ * `to` stay valid until info_free(to). */
+void info_adopt(struct info *to, struct info *from);
 
 /* Overrides, for answers that are played from a record or made up. */
 void info_set_long(struct info *info, CURLINFO id, long value);

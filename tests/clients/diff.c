@@ -14,6 +14,9 @@
 
 struct seen {
 	CURL *curl;
+	struct curl_slist *list;
+	CURLU *parts;
+	bool again, pause_header, nested;
 	size_t body, chunk_max, header_lines;
 	char text[512];
 	size_t text_length;
@@ -34,6 +37,11 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
 		s->paused = true;
 		return CURL_WRITEFUNC_PAUSE;
 	}
+	if (s->nested) {
+		printf("nested %d %d\n", (int)curl_easy_perform(s->curl),
+		       (int)curl_easy_send(s->curl, data, 0, &n));
+		s->nested = false;
+	}
 	s->body += length;
 	if (length > s->chunk_max)
 		s->chunk_max = length;
@@ -53,6 +61,11 @@ static size_t on_body_refuse(char *data, size_t size, size_t n, void *ctx)
 static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 {
 	struct seen *s = ctx;
+	if (s->pause_header && s->header_lines == 2) {
+		s->pause_header = false;
+		s->paused = true;
+		return CURL_WRITEFUNC_PAUSE;
+	}
 	printf("header %.*s", (int)(size * n), data);
 	s->header_lines++;
 	return size * n;
@@ -83,145 +96,8 @@ static int on_progress_abort(void *ctx, curl_off_t dl_all, curl_off_t dl, curl_o
 	return ul > 0 && total > 0.3;
 }
 
-/* --- the cases: what each sets besides the plain write --- */
-
-static void set_plain(struct seen *s)
-{
-	(void)s;
-}
-
-static void set_header(struct seen *s)
-{
-	curl_easy_setopt(s->curl, CURLOPT_HEADER, 1L);
-	curl_easy_setopt(s->curl, CURLOPT_HEADERFUNCTION, NULL);
-	curl_easy_setopt(s->curl, CURLOPT_HEADERDATA, NULL);
-}
-
-static void set_fail(struct seen *s)
-{
-	curl_easy_setopt(s->curl, CURLOPT_FAILONERROR, 1L);
-}
-
-static void set_timeout(struct seen *s)
-{
-	curl_easy_setopt(s->curl, CURLOPT_TIMEOUT_MS, 500L);
-}
-
-static void set_timeout_seconds(struct seen *s)
-{
-	curl_easy_setopt(s->curl, CURLOPT_TIMEOUT, 1L);
-}
-
-static void set_low_speed(struct seen *s)
-{
-	curl_easy_setopt(s->curl, CURLOPT_LOW_SPEED_LIMIT, 1000L);
-	curl_easy_setopt(s->curl, CURLOPT_LOW_SPEED_TIME, 1L);
-}
-
-static void set_progress_abort(struct seen *s)
-{
-	curl_easy_setopt(s->curl, CURLOPT_NOPROGRESS, 0L);
-	curl_easy_setopt(s->curl, CURLOPT_XFERINFOFUNCTION, on_progress_abort);
-	curl_easy_setopt(s->curl, CURLOPT_XFERINFODATA, s);
-}
-
-static void set_write_abort(struct seen *s)
-{
-	curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, on_body_refuse);
-}
-
-static void set_pause(struct seen *s)
-{
-	s->pause_next = true;
-	curl_easy_setopt(s->curl, CURLOPT_NOPROGRESS, 0L);
-	curl_easy_setopt(s->curl, CURLOPT_XFERINFOFUNCTION, on_progress);
-	curl_easy_setopt(s->curl, CURLOPT_XFERINFODATA, s);
-}
-
-/* The default write function, to a FILE of the program's and to stdout. */
-static void set_file(struct seen *s)
-{
-	s->file = tmpfile();
-	curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, NULL);
-	curl_easy_setopt(s->curl, CURLOPT_WRITEDATA, s->file);
-}
-
-static void set_stdout(struct seen *s)
-{
-	curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, NULL);
-	curl_easy_setopt(s->curl, CURLOPT_WRITEDATA, stdout);
-}
-
-/* Without a header function the write function gets the lines: here the default one. */
-static void set_header_file(struct seen *s)
-{
-	set_file(s);
-	curl_easy_setopt(s->curl, CURLOPT_HEADERFUNCTION, NULL);
-	curl_easy_setopt(s->curl, CURLOPT_HEADERDATA, s->file);
-}
-
-static void set_no_error_buffer(struct seen *s)
-{
-	curl_easy_setopt(s->curl, CURLOPT_ERRORBUFFER, NULL);
-}
-
-static void set_max_filesize(struct seen *s)
-{
-	curl_easy_setopt(s->curl, CURLOPT_MAXFILESIZE, 10L);
-}
-
-static void set_follow(struct seen *s)
-{
-	curl_easy_setopt(s->curl, CURLOPT_FOLLOWLOCATION, 1L);
-}
-
-static void set_basic(struct seen *s)
-{
-	curl_easy_setopt(s->curl, CURLOPT_USERPWD, "u:p");
-}
-
-static void set_digest(struct seen *s)
-{
-	curl_easy_setopt(s->curl, CURLOPT_USERPWD, "u:p");
-	curl_easy_setopt(s->curl, CURLOPT_HTTPAUTH, (long)CURLAUTH_DIGEST);
-}
-
-static void set_encoding(struct seen *s)
-{
-	curl_easy_setopt(s->curl, CURLOPT_ACCEPT_ENCODING, "");
-}
-
-static void set_put(struct seen *s)
-{
-	curl_easy_setopt(s->curl, CURLOPT_CUSTOMREQUEST, "PUT");
-}
-
-static const struct peculiarity {
-	const char *name;
-	void (*set)(struct seen *s);
-} cases[] = {
-        {"plain", set_plain},
-        {"header", set_header},
-        {"fail", set_fail},
-        {"timeout", set_timeout},
-        {"timeout-seconds", set_timeout_seconds},
-        {"low-speed", set_low_speed},
-        {"progress-abort", set_progress_abort},
-        {"write-abort", set_write_abort},
-        {"pause", set_pause},
-        {"file", set_file},
-        {"stdout", set_stdout},
-        {"header-file", set_header_file},
-        {"no-error-buffer", set_no_error_buffer},
-        {"max-filesize", set_max_filesize},
-        {"follow", set_follow},
-        {"basic", set_basic},
-        {"digest", set_digest},
-        {"encoding", set_encoding},
-        {"put", set_put},
-        {"reset", set_plain},
-        {"duphandle", set_header},
-};
+#include "diff_cases.h"
+#include "diff_options.h"
 
 /* --- the transcript --- */
 
@@ -297,16 +173,34 @@ static void print_times(CURL *curl)
 	printf("info times %s\n", ordered && value > 0 ? "ordered" : "wrong");
 }
 
+static void print_next(CURL *curl, unsigned origin, int request)
+{
+	struct curl_header *h = curl_easy_nextheader(curl, origin, request, NULL);
+	for (int count = 0; h && count < 100; count++) {
+		printf("next %u.%d %s=%s %zu/%zu\n", origin, request, h->name, h->value, h->index,
+		       h->amount);
+		h = curl_easy_nextheader(curl, origin, request, h);
+	}
+}
+
 static void print_header_api(CURL *curl)
 {
 	struct curl_header *h = NULL;
 	CURLHcode rc = curl_easy_header(curl, "content-type", 0, CURLH_HEADER, -1, &h);
 	printf("headerapi %d %s\n", (int)rc, rc == CURLHE_OK ? h->value : "");
-	int count = 0;
-	for (h = curl_easy_nextheader(curl, CURLH_HEADER, -1, NULL); h && count < 100; count++) {
-		printf("next %s=%s\n", h->name, h->value);
-		h = curl_easy_nextheader(curl, CURLH_HEADER, -1, h);
+	for (unsigned origin = CURLH_HEADER; origin <= CURLH_PSEUDO; origin *= 2) {
+		for (int request = -1; request < 3; request++)
+			print_next(curl, origin, request);
 	}
+}
+
+static void print_cookies(CURL *curl)
+{
+	struct curl_slist *cookies = NULL;
+	curl_easy_getinfo(curl, CURLINFO_COOKIELIST, &cookies);
+	for (struct curl_slist *c = cookies; c; c = c->next)
+		printf("cookie %s\n", c->data);
+	curl_slist_free_all(cookies);
 }
 
 static void print_file(FILE *file)
@@ -330,6 +224,7 @@ static void print_end(struct seen *s, CURLcode rc)
 	print_texts(s->curl);
 	print_times(s->curl);
 	print_header_api(s->curl);
+	print_cookies(s->curl);
 	if (s->file)
 		print_file(s->file);
 	s->file = NULL;
@@ -347,47 +242,85 @@ static void set_common(struct seen *s)
 	curl_easy_setopt(s->curl, CURLOPT_PRIVATE, "mine");
 }
 
-static void set_before(struct seen *s, const struct peculiarity *p)
+static void set_simple(struct seen *s, const struct simple *c)
+{
+	const char *text = c->text && c->text[0] == '$' ? getenv(c->text + 1) : c->text;
+	if (c->option == CURLOPT_MAXREDIRS || c->option == CURLOPT_POSTREDIR ||
+	    c->option == CURLOPT_AUTOREFERER)
+		set_follow(s);
+	if (c->text)
+		curl_easy_setopt(s->curl, c->option, text);
+	else if (c->option > CURLOPTTYPE_OFF_T)
+		curl_easy_setopt(s->curl, c->option, (curl_off_t)c->number);
+	else
+		curl_easy_setopt(s->curl, c->option, c->number);
+}
+
+static const struct simple *find_simple(const char *name)
+{
+	for (size_t i = 0; i < sizeof(simple_cases) / sizeof(simple_cases[0]); i++) {
+		if (strcmp(simple_cases[i].name, name) == 0)
+			return &simple_cases[i];
+	}
+	return NULL;
+}
+
+static const struct peculiarity *find_peculiarity(const char *name)
+{
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (strcmp(cases[i].name, name) == 0)
+			return &cases[i];
+	}
+	return NULL;
+}
+
+static void set_before(struct seen *s, const char *name)
 {
 	s->curl = curl_easy_init();
 	if (!s->curl)
 		exit(70);
-	if (strcmp(p->name, "reset") == 0) {
+	if (strcmp(name, "reset") == 0) {
 		curl_easy_setopt(s->curl, CURLOPT_CUSTOMREQUEST, "DELETE");
 		curl_easy_setopt(s->curl, CURLOPT_HEADER, 1L);
 		curl_easy_setopt(s->curl, CURLOPT_COPYPOSTFIELDS, "forgotten");
 		curl_easy_reset(s->curl);
 	}
 	set_common(s);
-	p->set(s);
-	if (strcmp(p->name, "duphandle") == 0) {
+	if (find_peculiarity(name))
+		find_peculiarity(name)->set(s);
+	else
+		set_simple(s, find_simple(name));
+	if (strcmp(name, "duphandle") == 0) {
 		CURL *copy = curl_easy_duphandle(s->curl);
 		curl_easy_cleanup(s->curl);
 		s->curl = copy;
 	}
 }
 
+static void transfer(struct seen *s, const char *name)
+{
+	memset(s, 0, sizeof(*s));
+	set_before(s, name);
+	print_end(s, curl_easy_perform(s->curl));
+	if (s->again) {
+		curl_easy_setopt(s->curl, CURLOPT_POSTFIELDS, "{\"amount\":6}");
+		print_end(s, curl_easy_perform(s->curl));
+	}
+	curl_easy_cleanup(s->curl);
+	curl_slist_free_all(s->list);
+	curl_url_cleanup(s->parts);
+}
+
 int main(int argc, char **argv)
 {
 	static struct seen seen;
-	size_t count = sizeof(cases) / sizeof(cases[0]);
-	size_t at = 0;
-	if (argc < 3)
-		return 64;
-	while (at < count && strcmp(cases[at].name, argv[1]) != 0)
-		at++;
-	if (at == count)
+	if (argc < 3 || (!find_peculiarity(argv[1]) && !find_simple(argv[1])))
 		return 64;
 	setvbuf(stdout, NULL, _IONBF, 0);
 	url = argv[2];
 	curl_global_init(CURL_GLOBAL_ALL);
-	for (int i = 0; i < (argc > 3 ? atoi(argv[3]) : 1); i++) {
-		memset(&seen, 0, sizeof(seen));
-		set_before(&seen, &cases[at]);
-		CURLcode rc = curl_easy_perform(seen.curl);
-		print_end(&seen, rc);
-		curl_easy_cleanup(seen.curl);
-	}
+	for (int i = 0; i < (argc > 3 ? atoi(argv[3]) : 1); i++)
+		transfer(&seen, argv[1]);
 	curl_global_cleanup();
 	return 0;
 }

@@ -18,6 +18,7 @@ What happens to a request is said in its query, so that one server serves every 
                   is always found again
     chunked=1 gzip=1 cookie=1 early=103 size=N trickle=S   form of the answer
     trailer=1     chunked, with a trailer X-Sum     http10=1  an HTTP/1.0 answer that ends with the connection
+    proto=ICY     instead of HTTP/1.1 in the status line
     hdr=LINE|LINE more header lines                 expect=ignore|417  no 100 Continue, or refused once
     idle=S        close the connection when nothing came for S seconds after the answer
 
@@ -397,6 +398,8 @@ class OrderServer(Listener):
         head = "HTTP/1.1 %d %s\r\n" % (status, REASONS.get(status, "Status"))
         head += "".join("%s: %s\r\n" % h for h in headers) + "\r\n"
         head = head.encode()
+        if spec.get("proto"):
+            head = head.replace(b"HTTP/1.1", spec["proto"].encode(), 1)
         if spec.get("http10"):
             sock.sendall(head.replace(b"HTTP/1.1", b"HTTP/1.0").replace(b"Content-Length", b"X-Length") + body)
             raise Gone
@@ -550,6 +553,34 @@ class ConnectProxy(Listener):
                 s.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
+
+
+class UnixFront:
+    """A unix socket before a TCP server."""
+
+    def __init__(self, path, port):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.bind(path)
+        self.sock.listen(16)
+        self.path, self.port = path, port
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                sock, _ = self.sock.accept()
+            except OSError:
+                return
+            up = socket.create_connection(("127.0.0.1", self.port))
+            for a, b in ((sock, up), (up, sock)):
+                threading.Thread(target=ConnectProxy._pump, args=(a, b), daemon=True).start()
+
+    def close(self):
+        try:
+            self.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.sock.close()
 
 
 def main(argv):
