@@ -96,7 +96,7 @@ static void put_read(CURL *curl, struct body *b)
 static void put_read_chunked(CURL *curl, struct body *b)
 {
 	use_callbacks(curl, b);
-	curl_easy_setopt(curl, CURLOPT_POST, 1L); /* the header is in `main` */
+	curl_easy_setopt(curl, CURLOPT_POST, 1L); /* no size: libcurl sends it in chunks */
 }
 
 static void put_read_file(CURL *curl, struct body *b)
@@ -172,7 +172,7 @@ static const struct kind {
         {"delete", put_delete, NULL},
         {"patch", put_patch, "Content-Type: application/json"},
         {"read", put_read, "Content-Type: application/json"},
-        {"read-chunked", put_read_chunked, "Transfer-Encoding: chunked"},
+        {"read-chunked", put_read_chunked, "Content-Type: application/json"},
         {"read-file", put_read_file, "Content-Type: application/json"},
         {"upload", put_upload, NULL},
         {"upload-chunked", put_upload_chunked, NULL},

@@ -101,8 +101,8 @@ def kind(name, **traits):
     return Program(lambda world, url, seconds, user: [client("kinds"), name, url, str(seconds), user, BLOB], **traits)
 
 
-# Their bodies are in memory when the call starts.
-FIELDS = {
+PROGRAMS = {
+    # their bodies are in memory when the call starts
     "curl-d": curl("--json", BLOB),
     "curl-retry": curl("--retry", "2", "--retry-delay", "1", "-d", BLOB, retries=True),
     "php-exec": script("php", "exec.php"),
@@ -115,9 +115,7 @@ FIELDS = {
     "c-empty": kind("empty"),
     "c-delete": kind("delete", keeps=True),
     "c-patch": kind("patch", keeps=True),
-}
-# Their bodies are read, or made by libcurl, while they are sent.
-CAPTURED = {
+    # their bodies are read, or made by libcurl, while they are sent
     "curl-T": curl("-T", "body"),
     "curl-F": curl("-F", "order=@body;type=application/json", "-F", "note=hello"),
     "cmake-upload": cmake(),
@@ -131,4 +129,3 @@ CAPTURED = {
     "c-mime-read": kind("mime-read"),
     "c-form": kind("form"),
 }
-PROGRAMS = {**FIELDS, **CAPTURED}

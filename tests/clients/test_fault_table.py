@@ -15,7 +15,7 @@ import pytest
 
 from faults import FAULTS, FREED, PROVIDER_KEYS, RETRIED, UNSENT, said, seconds, user
 from harness import PROVIDER, World
-from programs import CAPTURED, FIELDS, PROGRAMS
+from programs import PROGRAMS
 from server import OrderServer
 from test_bodies import without_key
 
@@ -89,7 +89,7 @@ def marked(program):
 @pytest.mark.parametrize("time", range(1, ROUNDS + 1))
 @pytest.mark.parametrize("keys", [False, True], ids=["no-keys", "dedups"])
 @pytest.mark.parametrize("name", TABLE)
-@pytest.mark.parametrize("program", [marked(p) for p in FIELDS])
+@pytest.mark.parametrize("program", [marked(p) for p in PROGRAMS])
 def test_cell(cells, program, name, keys, time):
     cell = cells[program, name, keys, time].result()
     program = cell.program
@@ -103,11 +103,3 @@ def test_cell(cells, program, name, keys, time):
         assert [said(cell.native)] == program.expects(name, [TABLE[name][1]]), cell.native
         assert printed(cell.tries[0]) == printed(cell.native)
         assert on_the_wire(cell.sent, True) == on_the_wire(cell.native_sent, False)
-
-
-@pytest.mark.parametrize("program", CAPTURED)
-def test_a_body_that_is_not_captured_is_said(world, server, program):
-    world.policy(match="POST,PUT http://127.0.0.1:*/orders")
-    for _ in range(2):
-        assert said(PROGRAMS[program].run(world, server.base + "/orders", 30, "")) in (201, '{"id": "ord-2"}')
-    assert server.executions == 2 and len(world.events("unprotected")) == 2
