@@ -2,13 +2,14 @@
  *
  * The body is cut at its delimiter lines (CRLF, two hyphens, boundary, CRLF) and the parts are
  * kept as they are, headers and all. A boundary that merely occurs inside a part is content and
- * stays. Preamble and epilogue must be empty; a body that is not exactly of this shape has no
- * canonical form. Nothing inside a part is read: selectors do not reach it. */
+ * stays. A part that is itself multipart (several files of one field) is treated alike: its
+ * boundary is as random. Preamble and epilogue must be empty; a body that is not exactly of this
+ * shape has no canonical form. Nothing else inside a part is read: selectors do not reach it. */
 #include "identity/parts.h"
 
 #include <string.h>
 
-enum { BOUNDARY_MAX = 70 }; /* RFC 2046 */
+enum { BOUNDARY_MAX = 70 /* RFC 2046 */, DEPTH_MAX = 8 };
 
 /* After a delimiter: 1 another part follows, 0 the end, -1 neither. */
 static int after_delimiter(struct span *left)
@@ -44,7 +45,51 @@ static bool cut_part(struct span *left, struct span delimiter, struct span *part
 	return false;
 }
 
-int multipart_canonical(struct span body, struct span boundary, struct buf *out)
+/* Where among a part's headers its boundary stands; p null: it has none, or no headers. */
+static struct span part_boundary(struct span head)
+{
+	static const char name[] = "content-type:";
+
+	while (head.n) {
+		const char *end = memmem(head.p, head.n, "\r\n", 2);
+		size_t n = end ? (size_t)(end - head.p) : head.n;
+
+		if (n >= sizeof(name) - 1 &&
+		    span_is_nocase((struct span){head.p, sizeof(name) - 1}, name))
+			return content_type_boundary(
+			        (struct span){head.p + sizeof(name) - 1, n - (sizeof(name) - 1)});
+		n += end ? 2 : 0;
+		head = (struct span){head.p + n, head.n - n};
+	}
+	return (struct span){0};
+}
+
+static int canonical(struct span body, struct span boundary, struct buf *out, int depth);
+
+static void add_part(struct span part, struct buf *out, int depth)
+{
+	const char *blank = memmem(part.p, part.n, "\r\n\r\n", 4), *behind;
+	struct span head = {part.p, blank ? (size_t)(blank - part.p) : 0};
+	struct span boundary = depth < DEPTH_MAX ? part_boundary(head) : (struct span){0};
+	size_t start = out->n, open;
+
+	if (boundary.p) {
+		behind = boundary.p + boundary.n;
+		open = part_open(out, 'm');
+		part_add(out, 'h', (struct span){head.p, (size_t)(boundary.p - head.p)});
+		part_add(out, 'h', (struct span){behind, (size_t)(blank - behind)});
+		if (canonical((struct span){blank + 4, part.n - head.n - 4}, boundary, out,
+		              depth + 1) == 0) {
+			part_close(out, open);
+			return;
+		}
+		if (!out->failed)
+			out->n = start;
+	}
+	part_add(out, 'p', part);
+}
+
+static int canonical(struct span body, struct span boundary, struct buf *out, int depth)
 {
 	char text[4 + BOUNDARY_MAX];
 	struct span delimiter = {text, boundary.n + 4}, first = {text + 2, boundary.n + 2}, part;
@@ -63,9 +108,14 @@ int multipart_canonical(struct span body, struct span boundary, struct buf *out)
 			more = -1;
 			break;
 		}
-		part_add(out, 'p', part);
+		add_part(part, out, depth);
 	}
 	if (more < 0 && !out->failed)
 		out->n = start;
 	return more < 0 ? -1 : 0;
+}
+
+int multipart_canonical(struct span body, struct span boundary, struct buf *out)
+{
+	return canonical(body, boundary, out, 0);
 }

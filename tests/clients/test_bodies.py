@@ -143,7 +143,7 @@ def test_a_timeout_and_a_retry_are_one_write(everything, server, kind):
     assert server.executions == 1 and second.order == "ord-1"
 
 
-@pytest.mark.parametrize("kind", ["post-chunked", "mime-fields", "form"])
+@pytest.mark.parametrize("kind", ["post-chunked", "mime-fields", "mime-nested", "form"])
 def test_another_process_replays(everything, server, kind):
     url = server.base + "/orders"
     assert not bodies(everything, kind, url)[0].replayed

@@ -156,6 +156,27 @@ static int multipart(const char *body, const char *boundary, struct buf *out)
 	return multipart_canonical(span_of(body), span_of(boundary), out);
 }
 
+#define INNER(name, line, text)                                                                    \
+	"--x\r\nContent-Disposition: form-data\r\ncontent-type: multipart/mixed; boundary=" name   \
+	"\r\n\r\n" line "\r\n\r\n" text "\r\n" line "--\r\n\r\n--x--"
+
+/* Deeper than anybody nests: the rest is compared as it stands. */
+static void multipart_deep(void **state)
+{
+	struct buf body = {0}, out = {0};
+
+	(void)state;
+	for (int i = 0; i < 500; i++)
+		buf_printf(&body, "--b%d\r\nContent-Type: multipart/mixed; boundary=b%d\r\n\r\n", i,
+		           i + 1);
+	for (int i = 500; i-- > 0;)
+		buf_printf(&body, "\r\n--b%d--", i);
+	assert_int_equal(multipart_canonical(span_buf(&body), span_of("b0"), &out), 0);
+	assert_true(out.n > body.n / 2);
+	buf_free(&body);
+	buf_free(&out);
+}
+
 static void multipart_bodies(void **state)
 {
 	static const struct {
@@ -172,6 +193,11 @@ static void multipart_bodies(void **state)
 	        {"--x\r\n\r\na--x\r\n--x--", "x", "--y\r\n\r\na--x\r\n--y--", "y", true},
 	        {"--x\r\n\r\na\r\n--xy\r\n--x--", "x", "--z\r\n\r\na\r\n--xy\r\n--z--", "z", true},
 	        {"--x\r\nA: 1\r\n\r\n\r\n--x--", "x", "--x\r\nA: 2\r\n\r\n\r\n--x--", "x", false},
+	        /* parts within a part */
+	        {INNER("y", "--y", "one"), "x", INNER("zz", "--zz", "one"), "x", true},
+	        {INNER("y", "--y", "one"), "x", INNER("y", "--y", "two"), "x", false},
+	        {INNER("y", "--z", "one"), "x", INNER("z", "--y", "one"), "x", false},
+	        {INNER("y; a=1", "--y", "one"), "x", INNER("y; a=2", "--y", "one"), "x", false},
 	};
 	struct buf a = {0}, b = {0};
 
@@ -224,6 +250,7 @@ int main(void)
 	        cmocka_unit_test(query_selectors),
 	        cmocka_unit_test(too_many),
 	        cmocka_unit_test(multipart_bodies),
+	        cmocka_unit_test(multipart_deep),
 	        cmocka_unit_test(multipart_invalid),
 	};
 
