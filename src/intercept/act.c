@@ -219,13 +219,39 @@ static bool has_left(struct attempt *attempt)
 	return phase.gated;
 }
 
+/* A callback jumped out of this call, and its handle is given up. The memory of the call stays as
+ * it is, but the sending goes on by itself. */
+static void jumped_out(void *ctx)
+{
+	struct writing *w = ctx;
+
+	part(w->send, w->attempt);
+	send_leave(w->send, CURLE_ABORTED_BY_CALLBACK, w->serving.player.body_seen);
+	attempt_unref(w->attempt);
+}
+
+static enum serve_how serve_guarded(struct writing *w, struct send *send, struct attempt *attempt,
+                                    struct tape_end *end, CURLcode *code)
+{
+	struct playing *playing = &w->serving.playing;
+	enum serve_how how;
+
+	w->send = send;
+	w->attempt = attempt;
+	playing->ctx = w;
+	playing->left = jumped_out;
+	how = serve_tape(&w->serving, attempt_tape(attempt), attempt, end, code);
+	playing->left = NULL;
+	return how;
+}
+
 static enum step serve_sending(struct writing *w, struct send *send, struct attempt *attempt)
 {
 	uint64_t record = send->hold.id;
 	uint32_t generation = (uint32_t)w->tally.generation;
 	struct tape_end end;
 	CURLcode code = CURLE_OK;
-	enum serve_how how = serve_tape(&w->serving, attempt_tape(attempt), attempt, &end, &code);
+	enum serve_how how = serve_guarded(w, send, attempt, &end, &code);
 
 	if (how == SERVE_ENDED && !w->serving.fed && send_gate(send) != GATE_NOT_SHUT)
 		return shut_out(w, send);

@@ -51,10 +51,15 @@ static void hook_easy_cleanup(CURL *handle)
 	struct shadow *s;
 	const struct flavour *fl = flavour_of(handle, &s, CALLER());
 
+	int saved = errno;
+
 	if (s && s->chain)
 		chain_dropped(s->chain);
-	if (s)
+	if (s) {
+		shadow_left(s);
 		shadow_drop(handle);
+	}
+	errno = saved;
 	if (fl)
 		CURL_FN(fl, easy_cleanup)(handle);
 }
@@ -66,10 +71,15 @@ static void hook_easy_reset(CURL *handle)
 
 	if (fl)
 		CURL_FN(fl, easy_reset)(handle);
+	int saved = errno;
+
 	if (s && s->chain)
 		chain_was_reset(s->chain);
-	if (s)
+	if (s) {
+		shadow_left(s);
 		shadow_reset(s);
+	}
+	errno = saved;
 }
 
 static CURL *hook_easy_duphandle(CURL *handle)

@@ -131,6 +131,16 @@ void shadow_reset(struct shadow *s)
 	forget_body(s);
 }
 
+void shadow_left(struct shadow *s)
+{
+	struct playing *playing = s->playing;
+
+	if (!playing || !playing->left)
+		return;
+	s->playing = NULL;
+	playing->left(playing->ctx);
+}
+
 void shadow_begin(struct shadow *s, struct playing *playing)
 {
 	forget_transfer(s);

@@ -28,6 +28,10 @@ struct playing {
 	struct player *player;
 	struct tape *tape; /* null until there is one */
 	unsigned resumed;  /* how often the program has let its sending go on */
+	/* What is to be done when the program has jumped out of the call and gives the handle up;
+	 * null: nothing. */
+	void (*left)(void *ctx);
+	void *ctx;
 };
 
 /* Which rule names the target, for one method: asked of the policy once a URL, not at each request.
@@ -78,6 +82,8 @@ void shadow_copy(struct shadow *to, const struct shadow *from);
 void shadow_reset(struct shadow *s);
 /* Forget the last transfer: a new one starts. */
 void shadow_begin(struct shadow *s, struct playing *playing);
+/* The handle is cleaned up or reset: a call that a callback jumped out of is over. */
+void shadow_left(struct shadow *s);
 
 void shadow_fork_prepare(void);
 void shadow_fork_done(void);

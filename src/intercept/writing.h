@@ -32,12 +32,14 @@ struct writing {
 	struct payload *payload; /* null: in.body alone */
 	curl_off_t body_size;    /* as announced; -1: it was not */
 	char *body_type;         /* of a form */
-	bool unsent;             /* the sending ended before its gate */
-	bool over;               /* `code` is set: the body's callback ended the call */
-	const char *in_place;    /* why this handle is served in place; null: it is not */
-	bool lost;               /* a sending of this call found its gate taken */
-	bool unplayed;           /* the real libcurl performed after all */
-	CURLcode code;           /* what the call returns, once a step says STEP_DONE */
+	struct send *send;       /* under way, with its attempt: what a jump leaves behind */
+	struct attempt *attempt;
+	bool unsent;          /* the sending ended before its gate */
+	bool over;            /* `code` is set: the body's callback ended the call */
+	const char *in_place; /* why this handle is served in place; null: it is not */
+	bool lost;            /* a sending of this call found its gate taken */
+	bool unplayed;        /* the real libcurl performed after all */
+	CURLcode code;        /* what the call returns, once a step says STEP_DONE */
 };
 
 enum step {

@@ -5,6 +5,7 @@
  * The URL answers late. Each line printed is one perform: who, CURLcode, status, body. */
 #include <curl/curl.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,6 +121,164 @@ static int life_retry_at_exit(void)
 	return 0;
 }
 
+/* --- what a callback may do --- */
+
+static jmp_buf out_of_perform;
+
+static size_t on_body_jump(char *data, size_t size, size_t n, void *ctx)
+{
+	(void)data, (void)size, (void)n, (void)ctx;
+	longjmp(out_of_perform, 1);
+}
+
+static size_t on_body_exit(char *data, size_t size, size_t n, void *ctx)
+{
+	(void)data, (void)size, (void)n, (void)ctx;
+	exit(7);
+}
+
+/* The child makes a write of its own and ends inside the callback. */
+static size_t on_body_fork(char *data, size_t size, size_t n, void *ctx)
+{
+	static int forked;
+	if (forked++ == 0) {
+		pid_t child = fork();
+		int status = -1;
+		if (child == 0) {
+			write_once("child", "{\"who\":\"child\"}", 20000);
+			exit(0);
+		}
+		waitpid(child, &status, 0);
+		printf("child-status %d\n", status);
+	}
+	return on_body(data, size, n, ctx);
+}
+
+/* The child goes on as if the transfer were its own. */
+static size_t on_body_fork_on(char *data, size_t size, size_t n, void *ctx)
+{
+	static int forked;
+	if (forked++ == 0)
+		fork();
+	return on_body(data, size, n, ctx);
+}
+
+static CURL *write_with(curl_write_callback on, void *ctx)
+{
+	CURL *curl = curl_easy_init();
+	curl_easy_setopt(curl, CURLOPT_URL, url);
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, "{\"n\":1}");
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, ctx);
+	return curl;
+}
+
+/* The stack that the perform had, overwritten. */
+static int scribble(void)
+{
+	volatile char bytes[64 * 1024];
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (char)0xa5;
+	return bytes[sizeof(bytes) / 2];
+}
+
+static CURL *jump_out(void)
+{
+	CURL *volatile curl = write_with(on_body_jump, NULL);
+	if (setjmp(out_of_perform) == 0) {
+		curl_easy_perform(curl);
+		printf("first did not jump\n");
+	}
+	scribble();
+	return curl;
+}
+
+static int life_jump(void)
+{
+	CURL *curl = jump_out();
+	long status = 0;
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_cleanup(curl);
+	scribble();
+	write_once("again", "{\"n\":1}", 20000);
+	write_once("other", "{\"n\":2}", 20000);
+	return 0;
+}
+
+static int life_jump_reset(void)
+{
+	CURL *curl = jump_out();
+	curl_easy_reset(curl);
+	scribble();
+	write_once("again", "{\"n\":1}", 20000);
+	curl_easy_cleanup(curl);
+	return 0;
+}
+
+static int life_jump_exit(void)
+{
+	jump_out();
+	return 0;
+}
+
+static int life_exit_in_callback(void)
+{
+	curl_easy_perform(write_with(on_body_exit, NULL));
+	return 0;
+}
+
+static int life_fork_with(curl_write_callback on)
+{
+	char answer[256] = "";
+	pid_t parent = getpid();
+	long status = 0;
+	CURL *curl = write_with(on, answer);
+	CURLcode rc = curl_easy_perform(curl);
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_cleanup(curl);
+	if (getpid() != parent)
+		exit(rc == CURLE_OK ? 9 : 0);
+	printf("parent rc=%d status=%ld body=%.20s\n", (int)rc, status, answer);
+	while (wait(NULL) > 0)
+		;
+	return 0;
+}
+
+static int life_fork_in_callback(void)
+{
+	return life_fork_with(on_body_fork);
+}
+
+static int life_fork_goes_on(void)
+{
+	return life_fork_with(on_body_fork_on);
+}
+
+/* A thread that is cancelled while it waits for the answer. */
+static int life_cancel(void)
+{
+	pthread_t thread;
+	void *result = NULL;
+	pthread_create(&thread, NULL, in_thread, NULL);
+	usleep(400 * 1000);
+	pthread_cancel(thread);
+	pthread_join(thread, &result);
+	printf("cancelled %d\n", result == PTHREAD_CANCELED);
+	write_once("again", "{\"who\":\"parent\"}", 20000);
+	return 0;
+}
+
+static int life_cancel_exit(void)
+{
+	pthread_t thread;
+	pthread_create(&thread, NULL, in_thread, NULL);
+	usleep(400 * 1000);
+	pthread_cancel(thread);
+	pthread_join(thread, NULL);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -131,7 +290,15 @@ int main(int argc, char **argv)
 	             {"exit", life_exit},
 	             {"cleanup", life_cleanup},
 	             {"hard-exit", life_hard_exit},
-	             {"retry-at-exit", life_retry_at_exit}};
+	             {"retry-at-exit", life_retry_at_exit},
+	             {"jump", life_jump},
+	             {"jump-reset", life_jump_reset},
+	             {"jump-exit", life_jump_exit},
+	             {"exit-in-callback", life_exit_in_callback},
+	             {"fork-in-callback", life_fork_in_callback},
+	             {"fork-goes-on", life_fork_goes_on},
+	             {"cancel", life_cancel},
+	             {"cancel-exit", life_cancel_exit}};
 	if (argc != 3)
 		return 64;
 	url = argv[2];

@@ -233,3 +233,57 @@ def test_a_process_that_ends_without_goodbye_is_in_doubt(world, server):
     answer = world.curl("-d", '{"n":1}', server.base + "/orders?late=20")
     assert answer.rc == 56 or answer.reason == "unknown-outcome"
     assert server.executions == 1
+
+
+# --- what callbacks and threads may do. Each answer trickles in, so that a callback comes before its end.
+TRICKLE = "trickle=0.1"
+
+
+@pytest.mark.san
+@pytest.mark.parametrize("query", ["", TRICKLE])
+@pytest.mark.parametrize("case", ["jump", "jump-reset"])
+def test_longjmp_out_of_a_callback(world, server, case, query):
+    rc, lines, seconds = life(world, server, case, query)
+    assert rc == 0 and "first" not in lines, lines
+    assert "rc=0 status=201" in lines["again"] and "ord-1" in lines["again"]
+    assert case != "jump" or "rc=0 status=201" in lines["other"] and "ord-2" in lines["other"]
+    assert server.executions == (2 if case == "jump" else 1)
+    assert seconds < 8 * SLOW
+
+
+@pytest.mark.san
+@pytest.mark.parametrize("case, ends_with", [("jump-exit", 0), ("exit-in-callback", 7)])
+@pytest.mark.parametrize("query", ["", TRICKLE])
+def test_exit_with_a_half_played_answer(world, server, case, ends_with, query):
+    rc, lines, seconds = life(world, server, case, query)
+    assert rc == ends_with and not lines and seconds < 5 * SLOW
+    assert world.states() == ["done"] and server.executions == 1
+
+
+@pytest.mark.san
+def test_fork_in_a_callback(world, server):
+    rc, lines, seconds = life(world, server, "fork-in-callback", TRICKLE)
+    assert rc == 0 and "rc=0 status=201" in lines["parent"] and "ord-1" in lines["parent"]
+    assert "rc=0 status=201" in lines["child"] and "ord-2" in lines["child"] and lines["child-status"].endswith(" 0")
+    assert world.states() == ["done", "done"] and server.executions == 2 and seconds < 10 * SLOW
+
+
+@pytest.mark.san
+def test_a_child_that_goes_on_in_a_callback(world, server):
+    rc, lines, seconds = life(world, server, "fork-goes-on", TRICKLE)
+    assert rc == 0 and "rc=0 status=201" in lines["parent"]
+    assert world.states() == ["done"] and server.executions == 1 and len(server.writes()) == 1 and seconds < 8 * SLOW
+
+
+@pytest.mark.san
+def test_a_thread_cancelled_while_it_waits(world, server):
+    rc, lines, seconds = life(world, server, "cancel", "late=1.5")
+    assert rc == 0 and lines["cancelled"] == "cancelled 1" and "rc=0 status=201" in lines["again"]
+    assert world.states() == ["done"] and server.executions == 1 and seconds < 5 * SLOW
+
+
+@pytest.mark.san
+def test_exit_after_a_thread_was_cancelled(world, server):
+    rc, _, seconds = life(world, server, "cancel-exit", "late=1.5")
+    assert rc == 0 and seconds < 5 * SLOW
+    assert world.states() == ["done"] and server.executions == 1
