@@ -195,6 +195,14 @@ static bool is_hindered(struct writing *w, struct stamp now, struct record_view 
 	return verdict->kind == VERDICT_REFUSE;
 }
 
+static bool was_told(const struct writing *w, const struct record_view *view)
+{
+	for (size_t i = 0; view->state == REC_DONE && i < view->run_count; i++)
+		if (view->runs[i].run == w->process->run_hash && view->runs[i].delivered_us)
+			return true;
+	return false;
+}
+
 /* What another run's newer write of the same content comes to: this run's own answer, if it has
  * one, or this run's own last try, which is made again and not counted on. */
 static void prefer_own(struct writing *w, struct stamp now, struct record_view *view,
@@ -206,7 +214,7 @@ static void prefer_own(struct writing *w, struct stamp now, struct record_view *
 	bool beside =
 	        verdict->kind == VERDICT_EXECUTE && verdict->next_generation && verdict->own_record;
 
-	if (view->hit != HIT_CONTENT || verdict->kind == VERDICT_REPLAY)
+	if (view->hit != HIT_CONTENT || was_told(w, view))
 		return;
 	if (w->process->run_hash &&
 	    ledger_find_content(w->ledger, w->id.content, w->process->run_hash, now, &other) ==

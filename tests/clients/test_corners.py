@@ -185,6 +185,15 @@ def test_two_processes_of_one_run_beside_another_run(world, server):
     assert {world.curl_finish(p).order for p in started} == {"ord-2"} and server.executions == 2
 
 
+def test_a_run_that_has_its_answer_is_not_given_a_late_one(world, server):
+    def write(run, *args):
+        return world.curl(*args, "-d", "n=1", server.base + "/orders?late=0.7", run=run)
+
+    assert write("a").order == "ord-1"
+    assert write("b", "-m", "0.3").rc == 28 and world.states() == ["done", "done"]
+    assert write("a").order == "ord-1" and write("c").order == "ord-2"
+
+
 # --- a process that stands still
 def test_an_owner_that_wakes_up_late_does_not_send(world):
     with OrderServer(tls=True, hello_delay=3) as slow, OrderServer(tls=True) as server, ConnectProxy() as proxy:
