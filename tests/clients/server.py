@@ -532,9 +532,13 @@ class ConnectProxy(Listener):
         up = socket.create_connection((host, int(port)))
         up.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        back = threading.Thread(target=self._pump, args=(up, sock), daemon=True)
+        self.splice(sock, up)
+
+    @classmethod
+    def splice(cls, sock, up):
+        back = threading.Thread(target=cls._pump, args=(up, sock), daemon=True)
         back.start()
-        self._pump(sock, up)
+        cls._pump(sock, up)
         back.join(60)
         up.close()
 
