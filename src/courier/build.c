@@ -123,11 +123,15 @@ const char *courier_refuses(const struct options *options)
 	return options->upload && (options->kind != HTTP_PUT || options->no_body) ? "UPLOAD" : NULL;
 }
 
+/* libcurl also sends a name with blanks before its colon. */
 static bool build_header_named(const char *line, const char *name)
 {
 	size_t n = name ? strlen(name) : 0;
 
-	return n && strncasecmp(line, name, n) == 0 && (line[n] == ':' || line[n] == ';');
+	if (n == 0 || strncasecmp(line, name, n) != 0)
+		return false;
+	n += strspn(line + n, " \t");
+	return line[n] == ':' || line[n] == ';';
 }
 
 /* A copy of `from` without the lines of two headers (null: none). 0, or -1 out of memory. */

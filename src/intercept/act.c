@@ -16,7 +16,7 @@
 #include "intercept/write.h"
 #include "intercept/writing.h"
 
-enum { LEDGER_SLICE_US = 1000000, ANSWER_REST_US = 30000000 };
+enum { LEDGER_SLICE_US = 1000000, ANSWER_REST_US = 1000000 };
 
 static bool is_delivery(CURLcode code)
 {
@@ -157,15 +157,16 @@ static int start(struct writing *w, struct send *send, struct plan_texts *texts,
 	return rc;
 }
 
-/* FAILONERROR ends the playing at the headers; the answer still has to come whole to be a delivery.
- */
+/* FAILONERROR ends the playing at the headers, where libcurl returns. The outcome is known only
+ * when the rest has come; it usually has, and a body that hangs is left to the courier. */
 static void await_rest(struct writing *w, struct attempt *attempt)
 {
-	int64_t patience = w->serving.player.sink.timeout_us;
-	int64_t until = patience > 0 ? w->serving.player.started_us + patience
-	                             : serve_now_us() + ANSWER_REST_US;
+	int64_t limit = w->serving.player.sink.timeout_us;
+	int64_t until = serve_now_us() + ANSWER_REST_US;
 	struct attempt_phase phase;
 
+	if (limit > 0 && w->serving.player.started_us + limit < until)
+		until = w->serving.player.started_us + limit;
 	for (;;) {
 		attempt_phase(attempt, &phase);
 		if (phase.ended || serve_now_us() >= until)

@@ -224,6 +224,35 @@ static void payloads_go_out_as_they_came(void **state)
 	}
 }
 
+/* The program's own line goes, however it is spelt, when the record's key takes its place. */
+static void the_records_key_replaces_the_programs(void **state)
+{
+	static const char *const lines[] = {"Idempotency-Key: own", "idempotency-key:own",
+	                                    "Idempotency-Key : own", "Idempotency-Key\t:own",
+	                                    "Idempotency-Key;"};
+	static const struct step steps[] = {
+	        {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 0, false, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		struct write w = {0};
+		struct curl_slist line = {(char *)(uintptr_t)lines[i], NULL};
+
+		write_start(&w, steps, 1);
+		set_word(&w, CURLOPT_POSTFIELDS, (uintptr_t) "x");
+		set_word(&w, CURLOPT_HTTPHEADER, (uintptr_t)&line);
+		w.plan.body = (struct span){"x", 1};
+		w.plan.body_kind = BODY_BYTES;
+		w.plan.add_header = "Idempotency-Key: record";
+		w.plan.strip_header = "Idempotency-Key";
+		write_send(&w);
+		assert_true(write_play(w.attempt, &w.head, &w.body, 5000));
+		assert_true(server_got(&w.server, 0, "Idempotency-Key: record\r\n"));
+		assert_false(server_got(&w.server, 0, lines[i]));
+		write_finish(&w);
+	}
+}
+
 static void method_is_built_from_its_outcome(void **state)
 {
 	static const struct {
@@ -405,6 +434,7 @@ int main(void)
 	        cmocka_unit_test(what_cannot_be_carried_is_named),
 	        cmocka_unit_test(a_half_upload_is_not_carried),
 	        cmocka_unit_test(payloads_go_out_as_they_came),
+	        cmocka_unit_test(the_records_key_replaces_the_programs),
 	        cmocka_unit_test(method_is_built_from_its_outcome),
 	        cmocka_unit_test(old_libcurl_gates_before_it_connects),
 	        cmocka_unit_test(old_libcurl_proves_a_refused_connect),
