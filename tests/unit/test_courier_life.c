@@ -294,6 +294,18 @@ static void lease_is_renewed_while_driven(void **state)
 	write_finish(&w);
 }
 
+/* The runtimes of the sanitizers do not know the forced unwinding of a cancelled thread: one is
+ * left with a poisoned stack, which its own end of a thread trips over, the other stays inside poll
+ * and no longer sees this thread's locks. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define UNDER_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define UNDER_SANITIZER 1
+#endif
+#endif
+
+#ifndef UNDER_SANITIZER
 /* A driver and a follower: neither takes a lock or the leadership with it. */
 static void cancelled_threads_leave_nothing_locked(void **state)
 {
@@ -323,6 +335,8 @@ static void cancelled_threads_leave_nothing_locked(void **state)
 	assert_true(w.record.end.complete);
 	write_finish(&w);
 }
+
+#endif
 
 static sigjmp_buf jump;
 
@@ -463,7 +477,9 @@ int main(void)
 	        cmocka_unit_test(exit_gives_up_and_says_so),
 	        cmocka_unit_test(exit_withdraws_what_has_not_left),
 	        cmocka_unit_test(lease_is_renewed_while_driven),
+#ifndef UNDER_SANITIZER
 	        cmocka_unit_test(cancelled_threads_leave_nothing_locked),
+#endif
 	        cmocka_unit_test(leadership_survives_a_jump_out_of_it),
 	        cmocka_unit_test(sigpipe_is_given_back_as_it_was),
 	        cmocka_unit_test(fork_beside_a_driver),
