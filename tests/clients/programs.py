@@ -34,12 +34,13 @@ class Seen(Answer):
 
 
 class Program:
-    def __init__(self, argv, fails=False, retries=False, redirects=False, keeps=False, decodes=True):
+    def __init__(self, argv, fails=False, retries=False, redirects=False, keeps=False, rewinds=True, decodes=True):
         self.argv = argv            # (world, url, seconds, user) -> command line
         self.fails = fails          # an answer of 400 or more is an error to it (FAILONERROR)
         self.retries = retries      # tries again by itself
         self.redirects = redirects  # follows redirects by itself, each time with a request of its own
         self.keeps = keeps          # has libcurl keep its method (CUSTOMREQUEST), so a 303 makes it write twice
+        self.rewinds = rewinds      # its body can be read a second time, for a 307
         self.decodes = decodes      # takes the content encoding off
 
     def start(self, world, url, seconds, user, **env):
@@ -85,9 +86,9 @@ def curl(*args, **traits):
     return Program(argv, **traits)
 
 
-def script(interpreter, name, **traits):
+def script(interpreter, name, kind="fields", **traits):
     path = os.path.join(HERE, "scripts", name)
-    return Program(lambda world, url, seconds, user: [interpreter, path, url, str(seconds), user, BLOB], **traits)
+    return Program(lambda world, url, seconds, user: [interpreter, path, url, str(seconds), user, BLOB, kind, world.path("body")], **traits)
 
 
 def cmake():
@@ -119,6 +120,14 @@ PROGRAMS = {
     "curl-T": curl("-T", "body"),
     "curl-F": curl("-F", "order=@body;type=application/json", "-F", "note=hello"),
     "cmake-upload": cmake(),
+    "php-form": script("php", "exec.php", "form"),
+    "php-upload": script("php", "exec.php", "upload", rewinds=False),
+    "php-guzzle-form": script("php", "guzzle.php", "form", redirects=True),
+    "php-guzzle-stream": script("php", "guzzle.php", "stream", redirects=True),
+    "pycurl-form": script("/usr/bin/python3", "perform.py", "form"),
+    "pycurl-read": script("/usr/bin/python3", "perform.py", "read"),
+    "ruby-ethon-form": script("ruby", "ethon.rb", "form"),
+    "perl-www-curl-form": script("perl", "www.pl", "form"),
     "c-read": kind("read"),
     "c-read-chunked": kind("read-chunked"),
     "c-read-file": kind("read-file"),

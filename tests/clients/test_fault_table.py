@@ -30,7 +30,7 @@ class Cell:
 
     def __init__(self, program, name, keys, folder):
         self.program, self.name = program, name
-        self.query = "&".join(x for x in (TABLE[name][0], PROVIDER_KEYS if keys else "") if x)
+        self.query = (TABLE[name][0] + (PROVIDER_KEYS if keys else "")).lstrip("&")
         rule = {"provider": PROVIDER} if keys else {}
         self.world = World(folder).policy(match="POST,PUT,PATCH,DELETE http://127.0.0.1:*/orders", **rule)
         with OrderServer() as self.server:
@@ -76,7 +76,8 @@ def on_the_wire(raws, added):
     """The requests without the key, which must be there exactly where it is said to be."""
     plain = []
     for raw in raws:
-        raw = re.sub(rb"-{20,}[0-9a-zA-Z]+", b"BOUNDARY", raw)
+        boundary = re.search(rb"boundary=([^\r]+)", raw)
+        raw = raw.replace(boundary[1], b"BOUNDARY") if boundary else raw  # it is made anew each time
         plain.append(without_key(raw) if added and b"Idempotency-Key: " in raw else raw)
     return plain
 
@@ -95,11 +96,14 @@ def test_cell(cells, program, name, keys, time):
     program = cell.program
     again = program.retries and name in RETRIED
     twice = program.keeps and name == "303"
+    better = name == "307" and not program.rewinds  # the body is kept: what fails natively works
     expected = program.expects(name, TABLE[name][3 if keys else 2][:TRIES], keys)
     assert [said(t) for t in cell.tries] == expected, cell.tries
     assert cell.executions == (0 if name in UNSENT and not keys else 1) + twice
-    assert cell.native_executions == (0 if name in FREED | UNSENT else 1) + twice + again
-    if not again:
+    assert cell.native_executions == (0 if name in FREED | UNSENT or better else 1) + twice + again
+    if better:
+        assert said(cell.native) == "rc65", cell.native
+    elif not again:
         assert [said(cell.native)] == program.expects(name, [TABLE[name][1]]), cell.native
         assert printed(cell.tries[0]) == printed(cell.native)
         assert on_the_wire(cell.sent, True) == on_the_wire(cell.native_sent, False)

@@ -1,9 +1,14 @@
-# One write by Ethon, which reaches libcurl by FFI. Arguments: URL, seconds, user:password or nothing, body.
+# One write by Ethon, which reaches libcurl by FFI. Arguments: URL, seconds, user:password or nothing, body, fields|form,
+# a file with the body.
 require 'ethon'
 
-url, seconds, user, body = ARGV
+url, seconds, user, body, kind, file = ARGV
 easy = Ethon::Easy.new(followlocation: true, accept_encoding: '', timeout: seconds.to_i)
-easy.http_request(url, :post, body: body, headers: { 'Content-Type' => 'application/json' })
+if kind == 'form'
+  easy.http_request(url, :post, body: { note: 'hello', order: File.new(file) })
+else
+  easy.http_request(url, :post, body: body, headers: { 'Content-Type' => 'application/json' })
+end
 easy.userpwd = user unless user.empty?
 code = easy.perform
 number = Ethon::Curl.enum_type(:easy_code)[code]

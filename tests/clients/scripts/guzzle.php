@@ -1,8 +1,14 @@
 <?php
-/* One write by Guzzle, which follows redirects by itself. Arguments: URL, seconds, user:password or nothing, body. */
+/* One write by Guzzle, which follows redirects by itself. Arguments: URL, seconds, user:password or nothing, body,
+ * fields|form|stream. */
 require '/usr/share/php/GuzzleHttp/autoload.php';
-[, $url, $seconds, $user, $body] = $argv;
-$options = ['timeout' => (float) $seconds, 'json' => json_decode($body)];
+[, $url, $seconds, $user, $body, $kind] = $argv;
+$options = ['timeout' => (float) $seconds] + [
+	'fields' => ['json' => json_decode($body)],
+	'form' => ['multipart' => [['name' => 'note', 'contents' => 'hello'], ['name' => 'order', 'contents' => $body]]],
+	// of unknown size: Guzzle hands it to libcurl by a read callback
+	'stream' => ['body' => GuzzleHttp\Psr7\FnStream::decorate(GuzzleHttp\Psr7\Utils::streamFor($body), ['getSize' => fn () => null])],
+][$kind];
 if ($user !== '')
 	$options['auth'] = explode(':', $user);
 $http = new GuzzleHttp\Client();

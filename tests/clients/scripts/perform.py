@@ -1,14 +1,23 @@
-"""One write by pycurl. Arguments: URL, seconds, user:password or nothing, body."""
+"""One write by pycurl. Arguments: URL, seconds, user:password or nothing, body, fields|form|read."""
 import io
 import sys
 
 import pycurl
 
-url, seconds, user, body = sys.argv[1:]
+url, seconds, user, body, kind = sys.argv[1:6]
 curl, answer = pycurl.Curl(), io.BytesIO()
 curl.setopt(pycurl.URL, url)
-curl.setopt(pycurl.POSTFIELDS, body)
-curl.setopt(pycurl.HTTPHEADER, ["Content-Type: application/json"])
+if kind == "fields":
+    curl.setopt(pycurl.POSTFIELDS, body)
+    curl.setopt(pycurl.HTTPHEADER, ["Content-Type: application/json"])
+if kind == "form":
+    curl.setopt(pycurl.HTTPPOST, [("note", "hello"), ("order", (pycurl.FORM_CONTENTS, body, pycurl.FORM_CONTENTTYPE, "application/json"))])
+if kind == "read":
+    source = io.BytesIO(body.encode())
+    curl.setopt(pycurl.POST, 1)
+    curl.setopt(pycurl.READFUNCTION, source.read)
+    curl.setopt(pycurl.SEEKFUNCTION, lambda offset, origin: source.seek(offset, origin) and None)
+    curl.setopt(pycurl.POSTFIELDSIZE, len(body))
 curl.setopt(pycurl.WRITEDATA, answer)
 curl.setopt(pycurl.FOLLOWLOCATION, 1)
 curl.setopt(pycurl.ENCODING, "")
