@@ -16,6 +16,8 @@ static __thread struct {
 static void attempt_free(struct attempt *a)
 {
 	tape_unref(a->tape);
+	if (a->kept)
+		CURL_FN(a->courier->fl, easy_cleanup)(a->kept);
 	build_free(a);
 	free(a);
 }

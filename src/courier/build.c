@@ -123,6 +123,11 @@ const char *courier_refuses(const struct options *options)
 	return options->upload && (options->kind != HTTP_PUT || options->no_body) ? "UPLOAD" : NULL;
 }
 
+bool build_replays(CURLoption id)
+{
+	return !BUILD_IN(build_left_out, id);
+}
+
 /* libcurl also sends a name with blanks before its colon. */
 static bool build_header_named(const char *line, const char *name)
 {
@@ -217,7 +222,7 @@ static int build_options(struct attempt *a, const struct courier_plan *plan)
 	int rc = COURIER_OK;
 
 	for (size_t i = 0; i < plan->options->count && !rc; i++)
-		if (!BUILD_IN(build_left_out, plan->options->list[i].id))
+		if (build_replays(plan->options->list[i].id))
 			rc = build_option(a, &plan->options->list[i]);
 	for (size_t i = 0; i < plan->extra_count && !rc; i++)
 		rc = build_option(a, &plan->extra[i]);
@@ -361,7 +366,9 @@ int build_handle(struct attempt *a, const struct courier_plan *plan)
 
 	if (courier_refuses(plan->options))
 		return rc;
-	a->easy = courier_take_easy(a->courier);
+	a->easy = stay_take(a, plan);
+	if (!a->easy)
+		a->easy = courier_take_easy(a->courier);
 	if (!a->easy)
 		return COURIER_NOMEM;
 	rc = build_options(a, plan);

@@ -48,6 +48,17 @@ enum body_kind {
 	BODY_PAYLOAD /* `payload`, which is kept: sent in the pieces it was read in */
 };
 
+/* A courier's handle kept for the next write of the same program's handle, and what it was built
+ * from. All zero is empty. */
+struct courier_stay {
+	CURL *easy; /* null: none */
+	const struct flavour *fl;
+	struct options built;
+	CURLoption extra[4];
+	size_t extra_count;
+	bool no_stale_reuse;
+};
+
 /* All borrowed for the call of attempt_start only, except `calls`' context. */
 struct courier_plan {
 	const struct flavour *flavour;
@@ -64,6 +75,7 @@ struct courier_plan {
 	const struct option *
 	        extra; /* proxy, netrc file ... read from the environment on the program's thread */
 	size_t extra_count;
+	struct courier_stay *stay; /* of the program's handle; null: keep none */
 	size_t keep;          /* bytes of body kept for late readers and the ledger: max_response */
 	int64_t linger_us;    /* how long it goes on once nobody waits */
 	int64_t exit_wait_us; /* how long an exit waits for it */
@@ -106,6 +118,10 @@ void attempt_phase(struct attempt *a, struct attempt_phase *out);
 void attempt_orphan(struct attempt *a);
 /* Take it off the CURLM; its tape ends `stopped`. */
 void attempt_cancel(struct attempt *a);
+
+/* The attempt's handle, if it may stay and has ended well. */
+void courier_stay_back(struct attempt *a, struct courier_stay *stay);
+void courier_stay_free(struct courier_stay *stay);
 
 /* Whether a handle with these options has a cookie engine. */
 bool courier_has_cookies(const struct options *options);

@@ -101,7 +101,10 @@ static void drive_end(struct courier *c, struct attempt *a, CURLcode code, bool 
 	a->easy = NULL;
 	if (c->share)
 		CURL_FN(c->fl, easy_setopt)(easy, CURLOPT_SHARE, NULL);
-	courier_give_easy(c, easy, !a->cookie_engine);
+	if (a->stays && code == CURLE_OK)
+		stay_keep(a, easy);
+	else
+		courier_give_easy(c, easy, !a->cookie_engine);
 	a->calls.ended(a->ctx, a->tape, &end);
 	tape_finish(a->tape, &end);
 	a->calls.release(a->ctx);

@@ -38,6 +38,7 @@ struct attempt {
 	long keep_post;                    /* POSTREDIR */
 	struct curl_slist *old_cookies;    /* what the cookie engine was given */
 	bool cookie_engine, verbose, follows;
+	bool stays; /* its handle is kept when it ends well */
 	int64_t linger_us, exit_wait_us;
 	char error[CURL_ERROR_SIZE];
 
@@ -53,6 +54,7 @@ struct attempt {
 	unsigned waiting;
 	int64_t idle_us;
 	CURLcode cancel_code;
+	CURL *kept;
 
 	/* driver */
 	struct attempt *todo;
@@ -140,6 +142,12 @@ void build_free(struct attempt *a);
 int form_headers(struct attempt *a, const struct courier_plan *plan);
 bool form_drops_body(const struct attempt *a); /* by the answer that came last */
 void form_cut(struct attempt *a);              /* the lists end before the tail */
+
+bool build_replays(CURLoption id);
+
+/* stay.c */
+CURL *stay_take(struct attempt *a, const struct courier_plan *plan); /* null: take another */
+void stay_keep(struct attempt *a, CURL *easy);
 
 /* cookies.c */
 int cookies_install(struct attempt *a, const struct courier_plan *plan);

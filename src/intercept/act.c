@@ -138,6 +138,7 @@ static int start(struct writing *w, struct send *send, struct plan_texts *texts,
 	        .no_stale_reuse = !rule->dedups,
 	        .cookies = cookies,
 	        .extra = ambient->extra,
+	        .stay = &w->shadow->stay,
 	        .keep = send->max_response,
 	        .linger_us = rule->linger,
 	        .exit_wait_us = rule_exit_wait(rule),
@@ -263,6 +264,7 @@ static enum step serve_sending(struct writing *w, struct send *send, struct atte
 	part(send, attempt);
 	w->unsent = !has_left(attempt);
 	jar_return(w->shadow, attempt);
+	courier_stay_back(attempt, &w->shadow->stay);
 	if (is_delivery(code) && attempt_over(attempt) && send_is_done(send))
 		delivered(w, record, generation);
 	send_leave(send, code, w->serving.player.body_seen);

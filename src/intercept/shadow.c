@@ -48,6 +48,7 @@ static void shadow_free(struct shadow *s)
 	forget_transfer(s);
 	forget_body(s);
 	ambient_free(&s->ambient);
+	courier_stay_free(&s->stay);
 	request_target_free(&s->target);
 	options_free(&s->options);
 	free(s);
@@ -127,6 +128,7 @@ void shadow_reset(struct shadow *s)
 
 	options_free(&s->options);
 	s->options.change = change + 1; /* the parsed target is stale */
+	courier_stay_free(&s->stay);
 	forget_transfer(s);
 	forget_body(s);
 }

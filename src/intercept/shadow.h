@@ -9,6 +9,7 @@
 
 #include "base/curlapi.h"
 #include "base/options.h"
+#include "courier/courier.h"
 #include "courier/tape.h"
 #include "intercept/ambient.h"
 #include "intercept/moment.h"
@@ -60,6 +61,7 @@ struct shadow {
 	struct capture capture; /* of its forms */
 	struct unsent unsent;
 	bool foreign_form; /* MIMEPOST is libcurl's own copy of another handle's */
+	struct courier_stay stay;
 	bool raw_reported; /* an event told of curl_easy_send */
 
 	/* The last transfer, if we played it: what getinfo and the header functions answer from. */

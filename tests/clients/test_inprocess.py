@@ -34,7 +34,7 @@ OPTIONS = {
     "https-no-verify": ("no-verify", "", "elsewhere"), "proxy": ("proxy", "", "proxy"), "connect": ("connect", "", "connect"),
     "connect-refused": ("connect", "", "connect-refused"), "no-dns": ("plain", "", "no-dns"), "bad-scheme": ("plain", "", "bad-scheme"),
     "cookies-again": ("again", "cookie=1", "http"),
-    "cookie-text": ("cookie-text", "", "http"), "cookie-engine": ("cookie-engine", "hdr=Set-Cookie:%20a=1;Path=/", "http"),
+    "digest-again": ("digest-again", "auth=digest", "http"), "cookie-text": ("cookie-text", "", "http"), "cookie-engine": ("cookie-engine", "hdr=Set-Cookie:%20a=1;Path=/", "http"),
     "301": ("follow", "redirect=301&to=/orders/2", "http"), "302": ("follow", "redirect=302&to=/orders/2", "http"),
     "303": ("follow", "redirect=303&to=/orders/2", "http"), "307": ("follow", "redirect=307&to=/orders/2", "http"),
     "308": ("follow", "redirect=308&to=/orders/2", "http"), "postredir": ("postredir", "redirect=301&to=/orders/2", "http"),

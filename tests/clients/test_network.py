@@ -197,6 +197,18 @@ def test_a_proxy_that_refuses_connect(world, tls, pki):
 
 
 # --- authentication
+def test_digest_asks_once_a_handle(world, server):
+    """The nonce lives in the easy handle: a second write of the same handle is not challenged again."""
+    url = server.base + "/orders?auth=digest"
+    native = world.run([client("net"), "digest", url], preload=False)
+    seen = [(r.method, r.body, bool(r.header("Authorization"))) for r in server.requests]
+    server.reset()
+    ours = world.run([client("net"), "digest", url])
+    assert ours.out == native.out and "rc=0 status=201" in ours.out
+    assert [(r.method, r.body, bool(r.header("Authorization"))) for r in server.requests] == seen
+    assert len(seen) == 5 and server.executions == 3  # challenged when first asked, and when the user changes
+
+
 def test_negotiate_is_not_carried(world, server):
     answer = write(world, server.base + "/orders", "--negotiate", "-u", ":")
     assert answer.status == 201 and world.events("write")[-1]["served"] == "in-place" and server.writes()[0].key
