@@ -386,6 +386,7 @@ static enum step shut_out(struct inplace *p)
 	send_silence(p->send);
 	send_leave(p->send, CURLE_OK, 0);
 	w->shadow->playing = &w->serving.playing;
+	w->tally.reason = w->tally.served = NULL; /* whatever comes now is not in place */
 	if (gate == GATE_LOST) {
 		w->lost = true;
 		return STEP_AGAIN;

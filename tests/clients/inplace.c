@@ -2,8 +2,8 @@
  *
  *     inplace URL [WORD...]
  *
- * sockopt, opensocket, closesocket, prereq: callbacks of its own, which make it unmovable
- * body=TEXT header=LINE timeout=MS times=N then=URL (one more perform, elsewhere) key=TEXT
+ * sslctx, sockopt, opensocket, closesocket, prereq: callbacks of its own, which make it unmovable
+ * body=TEXT ca=FILE header=LINE timeout=MS times=N then=URL (one more perform, elsewhere)
  * failonerror include verbose progress share
  * stop (its PREREQFUNCTION says no)     change (sets other callbacks from within a callback)
  * nested (the same write again, from its write callback)     jump (longjmp out of that callback)
@@ -20,15 +20,16 @@
 #include <unistd.h>
 
 static struct {
-	const char *url, *then, *body, *header, *key;
+	const char *url, *then, *body, *ca;
 	long timeout;
 	int times;
-	bool sockopt, opensocket, closesocket, prereq, stop, change, nested, jump, dup, reset;
+	bool sslctx, sockopt, opensocket, closesocket, prereq, stop, change, nested, jump, dup,
+	        reset;
 	bool failonerror, include, verbose, progress;
 } want = {.times = 1, .body = "{\"n\":1}"};
 
 static struct {
-	int sockopt, opensocket, closesocket, prereq, header, body, other, debug, progress;
+	int sslctx, sockopt, opensocket, closesocket, prereq, header, body, other, debug, progress;
 	char text[4096];
 	size_t n;
 } seen;
@@ -36,6 +37,13 @@ static struct {
 static CURL *copy;
 static jmp_buf out;
 static bool once;
+
+static CURLcode on_sslctx(CURL *curl, void *ctx, void *arg)
+{
+	(void)ctx, (void)arg;
+	seen.sslctx += curl != NULL;
+	return CURLE_OK;
+}
 
 static int on_sockopt(void *ctx, curl_socket_t fd, curlsocktype purpose)
 {
@@ -156,6 +164,10 @@ static CURL *make(const char *url)
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, curl);
 	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(curl, CURLOPT_HEADERDATA, curl);
+	if (want.ca)
+		curl_easy_setopt(curl, CURLOPT_CAINFO, want.ca);
+	if (want.sslctx)
+		curl_easy_setopt(curl, CURLOPT_SSL_CTX_FUNCTION, on_sslctx);
 	if (want.sockopt)
 		curl_easy_setopt(curl, CURLOPT_SOCKOPTFUNCTION, on_sockopt);
 	if (want.opensocket)
@@ -194,11 +206,12 @@ static void perform(CURL *curl, const char *name)
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, NULL);
 	for (char *c = seen.text; *c; c++)
 		*c = *c == '\n' || *c == '\r' || *c == '\t' ? ' ' : *c;
-	printf("%s rc=%d status=%ld sockopt=%d opensocket=%d closesocket=%d prereq=%d header=%d "
+	printf("%s rc=%d status=%ld sslctx=%d sockopt=%d opensocket=%d closesocket=%d prereq=%d "
+	       "header=%d "
 	       "body=%d other=%d debug=%d progress=%d private=%s timed=%d\terror=%s\ttext=%s\n",
-	       name, (int)code, status, seen.sockopt, seen.opensocket, seen.closesocket,
-	       seen.prereq, seen.header, seen.body > 0, seen.other > 0, seen.debug,
-	       seen.progress > 0, mine ? mine : "", total > 0, error, seen.text);
+	       name, (int)code, status, seen.sslctx, seen.sockopt, seen.opensocket,
+	       seen.closesocket, seen.prereq, seen.header, seen.body > 0, seen.other > 0,
+	       seen.debug, seen.progress > 0, mine ? mine : "", total > 0, error, seen.text);
 	fflush(stdout);
 }
 
@@ -207,7 +220,8 @@ static void read_word(const char *word)
 	struct {
 		const char *name;
 		bool *flag;
-	} flags[] = {{"sockopt", &want.sockopt},
+	} flags[] = {{"sslctx", &want.sslctx},
+	             {"sockopt", &want.sockopt},
 	             {"opensocket", &want.opensocket},
 	             {"closesocket", &want.closesocket},
 	             {"prereq", &want.prereq},
@@ -230,6 +244,8 @@ static void read_word(const char *word)
 		want.body = word + 5;
 	if (strncmp(word, "header=", 7) == 0)
 		headers = curl_slist_append(headers, word + 7);
+	if (strncmp(word, "ca=", 3) == 0)
+		want.ca = word + 3;
 	if (strncmp(word, "timeout=", 8) == 0)
 		want.timeout = atol(word + 8);
 	if (strncmp(word, "times=", 6) == 0)

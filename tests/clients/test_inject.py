@@ -89,7 +89,6 @@ def test_bodies_of_every_kind_keep_their_key(inject, server, args):
     assert len(first.body) == len(second.body) > 0
 
 
-@pytest.mark.san
 def test_no_ledger_no_key_and_it_is_sent(world, server):
     world.policy(top={"mode": "inject"}, ledger={"path": world.path("missing/ledger")})
     world.write("body", "x" * 5000)

@@ -1,10 +1,10 @@
 """In place: handles with callbacks that only their own transfer can run are protected on themselves."""
 import re
-import subprocess
 
 import pytest
 
 from harness import PROVIDER, SLOW, client, parallel
+from server import ConnectProxy, OrderServer
 
 UNMOVABLE = ["sockopt", "opensocket", "closesocket", "prereq"]
 REASON = {"sockopt": "SOCKOPTFUNCTION", "opensocket": "OPENSOCKETFUNCTION", "closesocket": "CLOSESOCKETFUNCTION",
@@ -253,8 +253,44 @@ def test_a_handle_reset_in_a_callback(world, server):
     assert server.executions == 2 and world.states() == ["unknown"]
 
 
+def test_tls_set_up_by_the_program_itself(world):
+    world.policy(match="POST https://127.0.0.1:*/orders")
+    with OrderServer(tls=True) as server:
+        first, second = inplace(world, server.base + "/orders", "sslctx", "ca=" + server.cafile, "times=2")
+        assert (first.status, first.sslctx, second.status, second.sslctx) == (201, 1, 201, 0)
+        assert first.order == second.order and server.executions == 1 and server.keys()[0]
+    assert world.stats()["in_place_ssl_ctx"] == 1
+
+
+class AskingProxy(ConnectProxy):
+    """Wants a digest with a nonce of each connection's own."""
+    asked = 0
+
+    def serve(self, sock, number):
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += sock.recv(65536)
+        self.asked += 1
+        sock.sendall(b'HTTP/1.1 407 Who\r\nProxy-Authenticate: Digest realm="p", nonce="n%d", stale=true\r\nContent-Length: 0\r\n\r\n' % number)
+        super().serve(sock, number)
+
+
+def test_through_a_proxys_tunnel_a_second_send_is_still_told_from_a_resend(world):
+    """CONNECT's answers are none of the origin's: 407 and 200 come before the gate, and again for a resend."""
+    world.policy(match="POST http://127.0.0.1:*/orders/**")
+    with OrderServer() as server, AskingProxy() as proxy:
+        code = ("import pycurl, sys\nc = pycurl.Curl()\nc.setopt(c.SOCKOPTFUNCTION, lambda fd, purpose: 0)\n"
+                "c.setopt(c.WRITEFUNCTION, lambda b: None)\nc.setopt(c.PROXY, %r)\nc.setopt(c.HTTPPROXYTUNNEL, 1)\n"
+                "c.setopt(c.NOPROXY, '')\nc.setopt(c.PROXYUSERPWD, 'u:p')\nc.setopt(c.PROXYAUTH, c.HTTPAUTH_DIGEST)\nc.setopt(c.POSTFIELDS, 'n=1')\n"
+                "for url in sys.argv[1:]:\n c.setopt(c.URL, url)\n try:\n  c.perform()\n  print(c.getinfo(c.RESPONSE_CODE))\n"
+                " except pycurl.error as e:\n  print('error', e.args[0])\n" % ("http://127.0.0.1:%d" % proxy.port))
+        result = world.run(["/usr/bin/python3", "-c", code, server.base + "/orders/warm", server.base + "/orders/new?die=1"])
+        assert result.out.splitlines() == ["201", "error 56"], result
+        assert server.executions == 2 and proxy.asked == 2
+    assert world.stats()["wire_resends_blocked"] == 1
+
+
 def test_redirects_take_the_key_off_elsewhere(world, server):
-    from server import OrderServer
     with OrderServer() as other:
         world.policy(match="POST http://127.0.0.1:%d/orders" % server.port)
         code = ("import pycurl\nc = pycurl.Curl()\nc.setopt(c.URL, %r)\nc.setopt(c.POSTFIELDS, 'n=1')\n"
