@@ -6,6 +6,7 @@
  * behaves. */
 #define CURL_DISABLE_DEPRECATION /* old options are in use */
 #include <curl/curl.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 #include <unistd.h>
 
 enum { ANSWER_MAX = 256 * 1024 };
-enum manner { GIVE, SHORT, ABORT, ABORT_LATER, FUNNY, PAUSE, SLOW };
+enum manner { GIVE, SHORT, ABORT, ABORT_LATER, FUNNY, PAUSE, SLOW, JUMP };
 
 struct client {
 	const char *kind, *url, *file;
@@ -27,7 +28,7 @@ struct client {
 	char *body;
 	size_t size, at, step;
 	enum manner manner;
-	bool seekable, fresh, keep_position, copy;
+	bool seekable, fresh, keep_position, copy, sockopt;
 	unsigned reads, paused, ticks;
 	long tries, timeout_ms, first_timeout_ms;
 	const char *native_url; /* every second try goes there */
@@ -71,6 +72,8 @@ static size_t on_header(char *line, size_t size, size_t n, void *ctx)
 
 /* --- what goes out --- */
 
+static jmp_buf out_of_perform;
+
 static size_t on_read(char *out, size_t size, size_t n, void *ctx)
 {
 	struct client *c = ctx;
@@ -79,6 +82,8 @@ static size_t on_read(char *out, size_t size, size_t n, void *ctx)
 	c->reads++;
 	if (c->manner == ABORT || (c->manner == ABORT_LATER && c->at))
 		return CURL_READFUNC_ABORT;
+	if (c->manner == JUMP)
+		longjmp(out_of_perform, 1);
 	if (c->manner == FUNNY)
 		return room + 1;
 	if (c->manner == PAUSE && c->reads == 2) {
@@ -127,6 +132,13 @@ static int on_progress(void *ctx, curl_off_t dt, curl_off_t dn, curl_off_t ut, c
 		curl_easy_pause(c->curl, CURLPAUSE_CONT);
 	}
 	return 0;
+}
+
+/* A program's own way with sockets. */
+static int on_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
+{
+	(void)ctx, (void)fd, (void)purpose;
+	return CURL_SOCKOPT_OK;
 }
 
 static void set_read(struct client *c)
@@ -357,6 +369,8 @@ static void set_rest(struct client *c)
 	curl_easy_setopt(c->curl, CURLOPT_XFERINFOFUNCTION, on_progress);
 	curl_easy_setopt(c->curl, CURLOPT_XFERINFODATA, c);
 	curl_easy_setopt(c->curl, CURLOPT_NOPROGRESS, c->manner == PAUSE ? 0L : 1L);
+	if (c->sockopt)
+		curl_easy_setopt(c->curl, CURLOPT_SOCKOPTFUNCTION, on_socket);
 	if (c->headers)
 		curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, c->headers);
 }
@@ -455,6 +469,18 @@ static void try(struct client *c, long number)
 	print(c, number, rc, now_ms() - from);
 }
 
+/* The callback jumps out of the perform, and the program begins anew. */
+static void jump(struct client *c)
+{
+	if (setjmp(out_of_perform) == 0) {
+		try(c, 0);
+		exit(65);
+	}
+	c->manner = GIVE;
+	drop(c);
+	make(c);
+}
+
 static void fill(struct client *c)
 {
 	c->body = malloc(c->size + 1);
@@ -468,7 +494,7 @@ static void fill(struct client *c)
 static bool read_option(struct client *c, const char *name, const char *value)
 {
 	static const char *const manners[] = {"give",  "short", "abort", "abort-later",
-	                                      "funny", "pause", "slow"};
+	                                      "funny", "pause", "slow",  "jump"};
 	struct {
 		const char *name;
 		long *number;
@@ -512,6 +538,7 @@ static bool read_flag(struct client *c, const char *name)
 	} const flags[] = {{"--seek", &c->seekable},
 	                   {"--new", &c->fresh},
 	                   {"--copy", &c->copy},
+	                   {"--sockopt", &c->sockopt},
 	                   {"--keep-position", &c->keep_position}};
 
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
@@ -539,6 +566,8 @@ int main(int argc, char **argv)
 	curl_global_init(CURL_GLOBAL_ALL);
 	fill(&c);
 	make(&c);
+	if (c.manner == JUMP)
+		jump(&c);
 	for (long i = 1; i <= c.tries; i++) {
 		if (i > 1 && c.fresh)
 			drop(&c), make(&c);

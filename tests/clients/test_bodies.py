@@ -135,6 +135,20 @@ def test_every_kind_once_and_as_native(everything, server, kind):
     assert field(first, "sent") == field(native, "sent")
 
 
+@pytest.mark.san
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_in_place(everything, server, kind):
+    """A callback that only the program's own transfer can run keeps it on the program's handle."""
+    url = server.base + "/orders"
+    native = bodies(everything, kind, url, preload=False)[0]
+    first, second, third = bodies(everything, kind, url, "--sockopt", "--tries", "3")
+    untouched, ours = server.writes()
+    assert native.rc == first.rc == 0 and native.status == first.status == 201
+    assert without_key(ours.raw) == neutral(untouched.raw)
+    assert second.replayed and third.replayed and third.body == first.body and server.executions == 2
+    assert everything.stats()["in_place"] == 1 and everything.events("unprotected") == []
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_timeout_and_a_retry_are_one_write(everything, server, kind):
     url = server.base + "/orders?late=0.8&times=1"
@@ -209,6 +223,13 @@ def test_fewer_bytes_than_announced_wait_as_natively(everything, server, kind):
     assert ours.rc == native.rc == 28 and server.executions == 0
     assert field(ours, "sent") == field(native, "sent") == "37"
     assert everything.states() == ["unknown"]
+
+
+@pytest.mark.san
+@pytest.mark.parametrize("kind", ["post-read", "upload-chunked", "mime-callback", "mime-chunked", "form-stream"])
+def test_a_callback_may_jump_out(everything, server, kind):
+    answers = bodies(everything, kind, server.base + "/orders", "--manner", "jump", "--tries", "2")
+    assert [a.rc for a in answers] == [0, 0] and answers[1].replayed and server.executions == 1
 
 
 # --- the program's stream
