@@ -33,8 +33,8 @@ OPTIONS = {
     "https": ("cainfo", "", "https"), "https-bad-ca": ("no-cainfo", "", "https"), "https-wrong-host": ("cainfo", "", "elsewhere"),
     "https-no-verify": ("no-verify", "", "elsewhere"), "proxy": ("proxy", "", "proxy"), "connect": ("connect", "", "connect"),
     "connect-refused": ("connect", "", "connect-refused"), "no-dns": ("plain", "", "no-dns"), "bad-scheme": ("plain", "", "bad-scheme"),
-    "cookies-again": ("again", "cookie=1", "http"),
-    "digest-again": ("digest-again", "auth=digest", "http"), "cookie-text": ("cookie-text", "", "http"), "cookie-engine": ("cookie-engine", "hdr=Set-Cookie:%20a=1;Path=/", "http"),
+    "cookies-again": ("again", "cookie=1", "http"), "digest-again": ("digest-again", "auth=digest", "http"),
+    "cookie-text": ("cookie-text", "", "http"), "cookie-engine": ("cookie-engine", "hdr=Set-Cookie:%20a=1;Path=/", "http"),
     "301": ("follow", "redirect=301&to=/orders/2", "http"), "302": ("follow", "redirect=302&to=/orders/2", "http"),
     "303": ("follow", "redirect=303&to=/orders/2", "http"), "307": ("follow", "redirect=307&to=/orders/2", "http"),
     "308": ("follow", "redirect=308&to=/orders/2", "http"), "postredir": ("postredir", "redirect=301&to=/orders/2", "http"),
@@ -42,13 +42,19 @@ OPTIONS = {
     "autoreferer": ("autoreferer", "redirect=303&to=/orders/2", "http"), "unix-socket": ("unix-socket", "", "http"),
     "curlu": ("curlu", "", "http"), "resolve": ("resolve", "", "named"), "connect-to": ("connect-to", "", "named"),
     "trailers": ("header", "trailer=1", "http"), "trailers-api": ("plain", "trailer=1", "http"), "102": ("info", "early=102", "http"),
-    "http10-answer": ("plain", "http10=1", "http"), "aliases": ("aliases", "proto=ICY", "http"), "no-alias": ("plain", "proto=ICY", "http"),
-    "ignore-length": ("ignore-length", "http10=1", "http"), "retry-after": ("plain", "status=503&retry_after=7", "http"),
-    "expect": ("expect", "", "http"), "expect-ignored": ("expect", "expect=ignore", "http"), "expect-refused": ("expect", "expect=417", "http"),
-    "info": ("info", "size=3000", "http"), "info-chunked": ("info", "chunked=1&size=3000", "http"), "info-redirect": ("info", "redirect=307&to=" + quote("/orders/2?size=3000"), "http"),
+    "http10-answer": ("plain", "http10=1", "http"), "aliases": ("aliases", "proto=ICY", "http"),
+    "no-alias": ("plain", "proto=ICY", "http"), "ignore-length": ("ignore-length", "http10=1", "http"),
+    "retry-after": ("plain", "status=503&retry_after=7", "http"), "expect": ("expect", "", "http"),
+    "expect-ignored": ("expect", "expect=ignore", "http"), "expect-refused": ("expect", "expect=417", "http"),
+    "info": ("info", "size=3000", "http"), "info-chunked": ("info", "chunked=1&size=3000", "http"),
+    "info-redirect": ("info", "redirect=307&to=" + quote("/orders/2?size=3000"), "http"),
     "info-early": ("info", "early=103&gzip=1", "http"), "debug": ("debug", "", "http"),
     "debug-redirect": ("debug", "redirect=307&to=/orders/2", "http"), "debug-https": ("debug", "", "https"),
-    "debug-refused": ("debug", "", "refused"), "verbose": ("verbose", "", "http"), "debug-expect": ("expect", "chunked=1", "http"),
+    "debug-refused": ("debug", "", "refused"), "verbose": ("verbose", "", "http"), "debug-auth": ("debug", "auth=basic", "http"),
+    "debug-connect": ("debug", "", "tunnel"), "debug-proxy-env": ("debug", "", "proxy-env"),
+    "verbose-proxy-env": ("verbose", "", "proxy-env"), "debug-late": ("debug", "late=0.3&chunked=1", "http"),
+    "debug-trailer": ("debug", "trailer=1", "http"), "debug-early": ("debug", "early=103", "http"),
+    "info-connect": ("info", "", "tunnel"), "expect-chunked": ("expect", "chunked=1", "http"),
     "filetime": ("filetime", "hdr=Last-Modified:%20Thu,%2001%20Jan%202004%2000:00:00%20GMT", "http"),
     "undecoded": ("undecoded", "gzip=1", "http"), "raw": ("raw", "chunked=1", "http"), "interface-none": ("interface-none", "", "http"),
     "port": ("port", "", "http"), "protocols": ("protocols", "", "http"), "path-as-is": ("path-as-is", "", "http"),
@@ -57,6 +63,9 @@ OPTIONS = {
         "size-zero", "size-short", "http10", "target", "fresh", "forbid-reuse", "bearer", "http-only", "ipv6", "keep-sending", "http09",
         "connect-timeout", "speed", "resume", "pause-header", "nested", "headers", "time-condition", "nobody-custom", "nul-bytes")},
 }
+
+
+NOT_LISTED = {"bad-scheme"}
 
 
 def differences():
@@ -106,6 +115,8 @@ def places(tmp_path_factory):
             "http": (plain, plain.base, {}), "https": (https, https.base, {}), "elsewhere": (elsewhere, elsewhere.base, {}),
             "proxy": (plain, "http://shop.example", shop), "named": (plain, "http://shop.example:%d" % plain.port, shop),
             "connect": (plain, plain.base, {"PROXY": connect}), "connect-refused": (plain, "http://shop.example", {"PROXY": connect}),
+            "tunnel": (https, https.base, {"https_proxy": connect, "CURL_CA_BUNDLE": pki.ca}),
+            "proxy-env": (plain, "http://shop.example", {"http_proxy": plain.base}),
             "no-dns": (plain, "http://nonexistent.invalid", {}), "bad-scheme": (plain, "bogus://127.0.0.1", {}),
             "refused": (plain, "http://127.0.0.1:1", {}),
         }
@@ -130,13 +141,14 @@ ALL.update(OPTIONS)
 @pytest.mark.parametrize("name", ALL)
 def test_differential(world, places, name):
     host = re.sub(r"^.*//|:.*$", "", places[1][ALL[name][2] if len(ALL[name]) == 3 else "http"][1])
-    scheme = "https" if ALL[name][2:] in (("https",), ("elsewhere",)) else "http"
+    scheme = "https" if ALL[name][2:] in (("https",), ("elsewhere",), ("tunnel",)) else "http"
     world.policy(match="POST,PUT,PATCH,DELETE %s://%s:*/orders" % (scheme, host), exit_wait="0s")
     native = transcript(world, places, name, "/orders", preload=False)
     unlisted = transcript(world, places, name, "/direct")
     ours = transcript(world, places, name, "/orders")
     assert unlisted == native
     assert ours == native
+    assert bool(world.events("write")) == (name not in NOT_LISTED)
     assert not world.events("unprotected") or name == "nested"  # curl_easy_send is told of wherever it is called
 
 
