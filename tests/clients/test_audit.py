@@ -5,6 +5,7 @@ import re
 import pytest
 
 from harness import SLOW, client, have
+from programs import PROGRAMS
 
 RULE = {"match": "POST,PUT http://127.0.0.1:*/orders/**"}
 
@@ -97,6 +98,21 @@ def test_the_wire_is_byte_for_byte_the_same(audit, server, what):
     writes = [r for r in server.requests if r.method != "GET"]
     events = audit.events()
     assert len(events) == len(writes) and all(e["event"] == "write" and e["mode"] == "audit" for e in events)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_program_of_the_fault_table_sends_the_same(world, server, name):
+    world.policy(top={"mode": "audit"}, match="POST,PUT,PATCH,DELETE http://127.0.0.1:*/orders")
+    runs = []
+    for preload in (False, True):
+        server.reset()
+        seen = PROGRAMS[name].run(world, server.base + "/orders", 20, "", preload=preload)
+        with server.lock:
+            runs.append(([without_boundary(r.raw) for r in server.requests], seen.status, seen.rc))
+    assert runs[0] == runs[1] and len(runs[0][0]) >= 1
+    events = world.events("write")
+    assert len(events) == len(server.writes()) and not os.path.exists(world.ledger)
+    assert all("fingerprint" in e and e["wire_sends"] == 1 for e in events)
 
 
 @pytest.mark.san
