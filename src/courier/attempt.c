@@ -89,7 +89,7 @@ int attempt_start(const struct courier_plan *plan, struct attempt **out)
 		courier_give_easy(c, a->easy, false);
 		attempt_unref(a);
 		attempt_unref(a);
-		return COURIER_CANNOT;
+		return COURIER_CLOSED;
 	}
 	a->next = c->all;
 	if (c->all)

@@ -82,20 +82,24 @@ struct courier_plan {
 	struct attempt_calls calls;
 	void *ctx;
 	/* May be null. Called once by attempt_start when the attempt is whole and nobody can drive
-	 * it yet: the moment to attach to its tape and to tell others of it. COURIER_CANNOT may
+	 * it yet: the moment to attach to its tape and to tell others of it. COURIER_CLOSED may
 	 * still follow. */
 	void (*ready)(void *ctx, struct attempt *a);
 };
 
-enum { COURIER_OK = 0, COURIER_NOMEM = -1, COURIER_CANNOT = -2 /* an option it cannot carry */ };
+enum {
+	COURIER_OK = 0,
+	COURIER_NOMEM = -1,
+	COURIER_CANNOT = -2, /* an option it cannot carry */
+	COURIER_CLOSED = -3  /* courier_at_exit is through: the process is ending */
+};
 
 /* Null, or the name of the first recorded option that keeps this handle from the courier
  * (SSL_CTX_FUNCTION, OPENSOCKETFUNCTION, ...): "in place" or unprotected. */
 const char *courier_refuses(const struct options *options);
 
-/* Build the handle and hand it to the CURLM; nothing is sent before somebody drives. COURIER_CANNOT
- * also once courier_at_exit is through. The caller owns one reference. On failure `release` is not
- * called and the context stays the caller's. */
+/* Build the handle and hand it to the CURLM; nothing is sent before somebody drives. The caller
+ * owns one reference. On failure `release` is not called and the context stays the caller's. */
 int attempt_start(const struct courier_plan *plan, struct attempt **out);
 struct tape *attempt_tape(struct attempt *a); /* borrowed */
 struct attempt *attempt_ref(struct attempt *a);

@@ -339,6 +339,8 @@ enum step act_execute(struct writing *w, const struct record_view *view, struct 
 		local_remove(hold.id, send);
 	if (rc == COURIER_CANNOT)
 		return in_place(w, send, &texts, "an option the courier cannot carry");
+	if (rc == COURIER_CLOSED)
+		return in_place(w, send, &texts, "the process is ending");
 	if (rc != COURIER_OK) {
 		send_drop(send);
 		w->code = CURLE_OUT_OF_MEMORY;

@@ -119,6 +119,8 @@ def test_ctypes(world, server, parts, lib):
 
 
 # --- before main and after its end
+AFTER_US = {"exit-registered-first", "destructor-again"}  # when we have waited for all that was under way
+
 LATE = ["exit-registered-first", "exit-registered-last", "destructor", "destructor-again", "quick-exit"]
 
 
@@ -135,6 +137,8 @@ def test_moments(world, server, parts, when):
     assert bodies.count(b"a=1") == 1, results
     odd = [x for r in results for x in seen(r)[-1:]]
     assert odd[0] == odd[1] and odd[0][:2] == (0, 201), results
+    served = [(e["served"], e.get("reason")) for e in world.events("write") if e["verdict"] == "execute"]
+    assert served[-1] == (("in-place", "the process is ending") if when in AFTER_US else ("courier", None))
 
 
 @pytest.mark.parametrize("place", ["linked", "preloaded"])
