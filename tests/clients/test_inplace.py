@@ -302,6 +302,31 @@ def test_redirects_take_the_key_off_elsewhere(world, server):
         assert server.keys()[0] and other.keys() == [None]
 
 
+THREADS = """
+import pycurl, sys, threading
+def write(n, out):
+    c = pycurl.Curl()
+    c.setopt(c.URL, sys.argv[1])
+    c.setopt(c.POSTFIELDS, "n=1")
+    c.setopt(c.NOSIGNAL, 1)
+    c.setopt(c.WRITEFUNCTION, lambda b: out.append(b))
+    c.setopt(c.SOCKOPTFUNCTION, lambda fd, purpose: 0)
+    c.perform()
+outs = [[] for _ in range(4)]
+threads = [threading.Thread(target=write, args=(n, out)) for n, out in enumerate(outs)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(len({b"".join(out) for out in outs}), b"".join(outs[0]).decode())
+"""
+
+
+def test_threads_of_one_process_join_in_the_ledger(world, server):
+    result = world.run(["/usr/bin/python3", "-c", THREADS, server.base + "/orders?late=0.5"])
+    assert result.out == '1 {"id": "ord-1"}\n', result
+    assert server.executions == 1
+    assert sorted(e["verdict"] for e in write_events(world)) == ["execute", "join", "join", "join"]
+
+
 PYCURL = """
 import pycurl, socket, sys
 got = []
