@@ -104,25 +104,30 @@ static void take_back(struct shadow *s)
 	set(s->handle, CURLOPT_SEEKDATA, options_pointer(&s->options, CURLOPT_SEEKDATA));
 }
 
-/* On the program's own handle, as it came; and that is said. */
-static void natively(struct writing *w, const char *why)
+/* On the program's own handle, as it came; and that is said. False: it cannot be sent again. */
+static bool natively(struct writing *w, const char *why)
 {
 	struct shadow *s = w->shadow;
 
+	if (!fetch_give_form(s))
+		return false;
 	write_unprotected(s, w->process, w->rule, why);
-	fetch_give_form(s);
 	s->playing = NULL; /* what the program asks of its handle now is libcurl's to answer */
 	w->code = CURL_FN(s->flavour, easy_perform)(s->handle);
 	w->unplayed = w->over = true;
+	return true;
 }
 
 /* `read` null: nothing was read of it. */
 static enum verdict_reason oversize(struct writing *w, struct payload *read)
 {
 	struct shadow *s = w->shadow;
+	bool sent;
 	struct lent *l = NULL; /* on the heap: a callback may jump out of the perform */
 
 	if (w->rule->oversize == OVERSIZE_REFUSE && w->process->acting != MODE_INJECT)
+		return REASON_BODY_TOO_LARGE;
+	if (capture_has_stream(&s->options)) /* it is half read */
 		return REASON_BODY_TOO_LARGE;
 	if (read) {
 		l = payload_seal(read) == 0 ? calloc(1, sizeof(*l)) : NULL;
@@ -132,11 +137,11 @@ static enum verdict_reason oversize(struct writing *w, struct payload *read)
 		l->source = body_source_of(&s->options);
 		lend(s, l);
 	}
-	natively(w, "larger than max_request");
+	sent = natively(w, "larger than max_request");
 	if (l)
 		take_back(s);
 	free(l);
-	return REASON_NONE;
+	return sent ? REASON_NONE : REASON_BODY_TOO_LARGE;
 }
 
 /* --- a read callback --- */
@@ -230,8 +235,9 @@ static enum verdict_reason fetch_form(struct writing *w, struct ledger_error *er
 	case CAPTURE_STOPPED:
 		return ended(w, w->code, NULL);
 	case CAPTURE_CANNOT:
-		natively(w, "a form that could not be rendered");
-		return REASON_NONE;
+		if (natively(w, "a form that could not be rendered"))
+			return REASON_NONE;
+		return ended(w, CURLE_SEND_FAIL_REWIND, NULL);
 	case CAPTURE_NO_MEMORY:
 		break;
 	}
@@ -282,12 +288,14 @@ void fetch_plan(const struct writing *w, struct courier_plan *plan)
 		plan->body_kind = BODY_NONE;
 }
 
-void fetch_give_form(struct shadow *s)
+bool fetch_give_form(struct shadow *s)
 {
-	if (s->capture.mime)
-		capture_give_back(&s->capture, s->flavour, s->handle, &s->options);
-	if (request_body_kind(&s->options) == REQUEST_MIME)
+	bool ours = request_body_kind(&s->options) == REQUEST_MIME;
+	bool good = capture_give_back(&s->capture, s->flavour, s->handle, &s->options);
+
+	if (ours && good)
 		capture_note_use(&s->capture);
+	return good || !ours;
 }
 
 size_t fetch_read(char *out, size_t size, size_t n, void *reader)

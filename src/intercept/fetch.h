@@ -15,8 +15,9 @@ void fetch_end(struct writing *w);
 /* The plan's share. */
 void fetch_plan(const struct writing *w, struct courier_plan *plan);
 
-/* libcurl is about to use the program's handle itself: a form that was rendered goes back to it. */
-void fetch_give_form(struct shadow *s);
+/* libcurl is about to use the program's handle itself: a form that was rendered goes back to it.
+ * False: it cannot be sent again, which libcurl calls CURLE_SEND_FAIL_REWIND. */
+bool fetch_give_form(struct shadow *s);
 
 /* A body that libcurl reads from what was fetched, on the program's own handle. */
 struct fetch_reader {

@@ -112,7 +112,7 @@ static uintptr_t form_for_libcurl(struct shadow *s, uintptr_t word)
 	if (capture_keeps(&s->capture, s->flavour, mime))
 		return 0;
 	if (mime != options_pointer(&s->options, CURLOPT_MIMEPOST))
-		s->capture.used = false;
+		s->capture.used = s->capture.stuck = false;
 	return word;
 }
 
@@ -230,8 +230,11 @@ static CURLcode hook_easy_perform(CURL *handle)
 	if (s && !s->chain) { /* with one, libcurl itself says no */
 		enum answerer who = perform(s, &code);
 		if (who == LIBCURL) {
-			fetch_give_form(s);
 			shadow_begin(s, NULL);
+			if (!fetch_give_form(s)) {
+				code = CURLE_SEND_FAIL_REWIND;
+				who = US;
+			}
 		}
 		errno = saved;
 		if (who == US)
@@ -404,7 +407,8 @@ static CURLMcode hook_multi_add_handle(CURLM *multi, CURL *handle)
 		return CURLM_BAD_EASY_HANDLE;
 	if (s && !s->chain) {
 		code = look_at_added(s);
-		fetch_give_form(s);
+		if (!fetch_give_form(s) && code == CURLM_OK)
+			code = CURLM_INTERNAL_ERROR;
 		shadow_begin(s, NULL);
 	}
 	errno = saved;

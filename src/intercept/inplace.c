@@ -217,7 +217,7 @@ bool inplace_can(const struct shadow *s)
 	bool half_upload = o->upload && (o->kind != HTTP_PUT || o->no_body);
 
 	return !o->failed && !options_long(o, CURLOPT_CONNECT_ONLY, 0) && !half_upload &&
-	       !(s->foreign_form && o->kind == HTTP_MIME);
+	       !(s->foreign_form && o->kind == HTTP_MIME) && !capture_has_stream(o);
 }
 
 void inplace_count(struct ledger *ledger, const char *reason)
@@ -310,7 +310,8 @@ static CURLcode lend_body(struct inplace *p)
 	};
 	CURLcode code = CURLE_OK;
 
-	fetch_give_form(p->shadow);
+	if (!fetch_give_form(p->shadow))
+		return CURLE_SEND_FAIL_REWIND;
 	if (!p->w->payload || p->w->body_type)
 		return code;
 	p->reader.payload = p->w->payload;
@@ -323,11 +324,15 @@ static CURLcode lend_body(struct inplace *p)
 static void perform(struct inplace *p, CURLcode *code)
 {
 	struct shadow *s = p->shadow;
+	CURLcode bad;
 	bool ready;
 
 	if (chain_begin(&p->chain, s, &calls, p) != 0)
 		return;
-	ready = lend_body(p) == CURLE_OK && avoid_stale(p) == CURLE_OK &&
+	bad = lend_body(p);
+	if (bad != CURLE_OK)
+		*code = bad;
+	ready = bad == CURLE_OK && avoid_stale(p) == CURLE_OK &&
 	        chain_override(&p->chain, CURLOPT_HTTPHEADER, (uintptr_t)p->headers) == CURLE_OK &&
 	        pass_before(p) == 0;
 	s->playing = NULL; /* what the program asks of its handle now is libcurl's to answer */

@@ -328,6 +328,7 @@ static bool touch(struct capture *c, const struct flavour *fl, const struct opti
 			after += rendered_has_head(&r.rendered) && !r.moved;
 		}
 	}
+	c->stuck = r.code == CURLE_SEND_FAIL_REWIND;
 	attached = r.rendered.type && strcasestr(r.rendered.type, "boundary=");
 	end(&r);
 	payload_unref(nowhere);
@@ -361,6 +362,7 @@ static bool attach(struct capture *c, const struct flavour *fl, CURL *program,
 		return false;
 	}
 	c->mime = mime;
+	c->stuck = false;
 	if (c->used)
 		touch(c, fl, o, FOR_END);
 	c->used = false;
@@ -423,10 +425,22 @@ bool capture_keeps(struct capture *c, const struct flavour *fl, const curl_mime 
 		return true;
 	set(c->easy, CURLOPT_MIMEPOST, NULL);
 	c->mime = NULL;
+	c->stuck = false;
 	return false;
 }
 
-void capture_give_back(struct capture *c, const struct flavour *fl, CURL *program,
+bool capture_has_stream(const struct options *options)
+{
+	const struct curl_httppost *post = options_pointer(options, CURLOPT_HTTPPOST);
+
+	for (; options->kind == HTTP_FORM && post; post = post->next) {
+		if (post->flags & CURL_HTTPPOST_CALLBACK)
+			return true;
+	}
+	return false;
+}
+
+bool capture_give_back(struct capture *c, const struct flavour *fl, CURL *program,
                        const struct options *options)
 {
 	__typeof__(&curl_easy_setopt) set = CURL_FN(fl, easy_setopt);
@@ -434,12 +448,14 @@ void capture_give_back(struct capture *c, const struct flavour *fl, CURL *progra
 	bool attached;
 
 	if (!mime || c->busy)
-		return;
+		return !c->stuck;
 	attached = touch(c, fl, options, FOR_HEAD);
 	set(c->easy, CURLOPT_MIMEPOST, NULL);
 	c->mime = NULL;
-	if (attached)
+	c->used = c->stuck;
+	if (attached || c->stuck)
 		set(program, CURLOPT_MIMEPOST, mime);
+	return !c->stuck;
 }
 
 void capture_note_use(struct capture *c)

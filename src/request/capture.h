@@ -24,6 +24,7 @@ struct capture {
 	curl_mime *mime; /* the program's, while it is attached to `easy` */
 	bool busy;       /* a callback jumped out of it */
 	bool used;       /* libcurl has read the form on the program's own handle */
+	bool stuck;      /* a part of it could not be rewound when it was given back */
 };
 
 struct captured {
@@ -53,9 +54,13 @@ enum capture_result capture_render(struct capture *c, const struct flavour *fl, 
  * handle must not get it. */
 bool capture_keeps(struct capture *c, const struct flavour *fl, const curl_mime *mime);
 
-/* Before libcurl itself performs or duplicates `program`. */
-void capture_give_back(struct capture *c, const struct flavour *fl, CURL *program,
+/* Before libcurl itself performs or duplicates `program`. False: a part of the form has no way back
+ * to its beginning. libcurl would have found out itself (CURLE_SEND_FAIL_REWIND) on the handle that
+ * read it; on this one it would send the form without that part's bytes. */
+bool capture_give_back(struct capture *c, const struct flavour *fl, CURL *program,
                        const struct options *options);
+/* An HTTPPOST list with a part that is read by a callback, which nothing can rewind. */
+bool capture_has_stream(const struct options *options);
 /* libcurl has performed the program's handle with the form on it. */
 void capture_note_use(struct capture *c);
 

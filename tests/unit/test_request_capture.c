@@ -337,6 +337,26 @@ static void test_back_and_forth(void **state)
 	finish(&p);
 }
 
+/* A part without a way back is told, and never sent without its bytes. */
+static void test_no_way_back(void **state)
+{
+	struct feed f = {.text = "hello"};
+	struct program p;
+
+	(void)state;
+	start(&p);
+	curl_mime_data_cb(add_part(&p, "a"), 5, on_read, NULL, on_free, &f);
+	set(&p, CURLOPT_MIMEPOST, (uintptr_t)p.mime);
+	assert_true(capture_give_back(&p.capture, flavour_here(), p.curl, &p.options));
+	assert_int_equal(render(&p, LIMIT), CAPTURE_DONE);
+	forget(&p);
+	assert_false(capture_give_back(&p.capture, flavour_here(), p.curl, &p.options));
+	assert_false(capture_give_back(&p.capture, flavour_here(), p.curl, &p.options));
+	assert_int_equal(render(&p, LIMIT), CAPTURE_FAILED);
+	assert_int_equal(p.out.code, CURLE_SEND_FAIL_REWIND);
+	finish(&p);
+}
+
 /* A form freed by its program, and another one at the same address or elsewhere. */
 static void test_freed(void **state)
 {
@@ -411,11 +431,12 @@ static void test_rendered(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_mime),    cmocka_unit_test(test_form),
-	        cmocka_unit_test(test_chunks),  cmocka_unit_test(test_abort),
-	        cmocka_unit_test(test_pause),   cmocka_unit_test(test_limit),
-	        cmocka_unit_test(test_headers), cmocka_unit_test(test_back_and_forth),
-	        cmocka_unit_test(test_freed),   cmocka_unit_test(test_rendered),
+	        cmocka_unit_test(test_mime),        cmocka_unit_test(test_form),
+	        cmocka_unit_test(test_chunks),      cmocka_unit_test(test_abort),
+	        cmocka_unit_test(test_pause),       cmocka_unit_test(test_limit),
+	        cmocka_unit_test(test_headers),     cmocka_unit_test(test_back_and_forth),
+	        cmocka_unit_test(test_no_way_back), cmocka_unit_test(test_freed),
+	        cmocka_unit_test(test_rendered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
