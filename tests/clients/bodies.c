@@ -28,7 +28,7 @@ struct client {
 	char *body;
 	size_t size, at, step;
 	enum manner manner;
-	bool seekable, fresh, keep_position, copy, sockopt;
+	bool seekable, fresh, keep_position, copy, sockopt, digest;
 	unsigned reads, paused, ticks;
 	long tries, timeout_ms, first_timeout_ms;
 	const char *native_url; /* every second try goes there */
@@ -369,6 +369,8 @@ static void set_rest(struct client *c)
 	curl_easy_setopt(c->curl, CURLOPT_XFERINFOFUNCTION, on_progress);
 	curl_easy_setopt(c->curl, CURLOPT_XFERINFODATA, c);
 	curl_easy_setopt(c->curl, CURLOPT_NOPROGRESS, c->manner == PAUSE ? 0L : 1L);
+	if (c->digest)
+		curl_easy_setopt(c->curl, CURLOPT_HTTPAUTH, (long)CURLAUTH_DIGEST);
 	if (c->sockopt)
 		curl_easy_setopt(c->curl, CURLOPT_SOCKOPTFUNCTION, on_socket);
 	if (c->headers)
@@ -535,11 +537,9 @@ static bool read_flag(struct client *c, const char *name)
 	struct {
 		const char *name;
 		bool *flag;
-	} const flags[] = {{"--seek", &c->seekable},
-	                   {"--new", &c->fresh},
-	                   {"--copy", &c->copy},
-	                   {"--sockopt", &c->sockopt},
-	                   {"--keep-position", &c->keep_position}};
+	} const flags[] = {{"--seek", &c->seekable}, {"--new", &c->fresh},
+	                   {"--copy", &c->copy},     {"--sockopt", &c->sockopt},
+	                   {"--digest", &c->digest}, {"--keep-position", &c->keep_position}};
 
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
 		if (strcmp(name, flags[i].name) == 0)

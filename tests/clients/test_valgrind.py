@@ -1,6 +1,8 @@
 """memcheck, over one write that is executed, replayed, refused: nothing of ours is wrong or lost."""
 import xml.etree.ElementTree as ElementTree
 
+import pytest
+
 from harness import SAN, client
 
 
@@ -16,10 +18,10 @@ def complaints(path):
     return found
 
 
-def memcheck(world, *args, **env):
+def memcheck(world, *args, program="post", **env):
     report = world.path("memcheck.xml")
     result = world.run(["valgrind", "--quiet", "--xml=yes", "--xml-file=" + report, "--leak-check=full", "--show-leak-kinds=definite",
-                        "--num-callers=30", client("post"), *args], timeout=120, **env)
+                        "--num-callers=30", client(program), *args], timeout=120, **env)
     assert result.rc == 0, result
     found = complaints(report)
     assert not found, "\n\n".join(found)
@@ -47,3 +49,14 @@ def test_the_refusal(world, server):
         return
     first, second = memcheck(world, "--tries", "2", server.base + "/orders?status=500")
     assert first.status == 500 and second.reason == "unknown-outcome"
+
+
+@pytest.mark.parametrize("kind", ["post-read", "post-chunked", "upload", "upload-chunked", "mime-fields", "mime-nested", "mime-file", "form"])
+def test_each_kind_of_body(world, server, kind):
+    """Sent, answered again, and once sent by libcurl itself."""
+    if SAN:
+        return
+    world.policy(match="POST,PUT http://127.0.0.1:*/orders")
+    answers = memcheck(world, kind, server.base + "/orders", "--tries", "3", "--native-url", server.base + "/elsewhere", "--file",
+                       world.write("order", "order"), program="bodies")
+    assert [a.status for a in answers] == [201] * 3 and answers[2].replayed
