@@ -414,6 +414,36 @@ static void hostile_values(void **state)
 	}
 }
 
+/* A program may still hold what getinfo gave it earlier in the same transfer. */
+static void adopted_values_leave_old_texts_valid(void **state)
+{
+	struct info *info = info_new();
+	const char *given[4];
+
+	(void)state;
+	info_set_text(info, CURLINFO_EFFECTIVE_URL, "http://a/");
+	info_set_text(info, CURLINFO_CONTENT_TYPE, "text/plain");
+	for (int i = 0; i < 4; i++) {
+		struct info *newer = info_new();
+		char url[32];
+
+		given[i] = info_text(info, CURLINFO_EFFECTIVE_URL);
+		snprintf(url, sizeof(url), "http://b%d/", i / 2);
+		info_set_text(newer, CURLINFO_EFFECTIVE_URL, url);
+		info_set_text(newer, CURLINFO_CONTENT_TYPE, i < 3 ? "text/plain" : NULL);
+		info_set_long(newer, CURLINFO_RESPONSE_CODE, 200 + i);
+		info_adopt(info, newer);
+		assert_int_equal(info_long(info, CURLINFO_RESPONSE_CODE), 200 + i);
+		assert_string_equal(info_text(info, CURLINFO_EFFECTIVE_URL), url);
+	}
+	assert_null(info_text(info, CURLINFO_CONTENT_TYPE));
+	assert_string_equal(given[0], "http://a/");
+	assert_string_equal(given[1], "http://b0/");
+	assert_ptr_equal(given[1], given[2]); /* the same text stays where it is */
+	assert_string_equal(given[3], "http://b1/");
+	info_free(info);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -426,6 +456,7 @@ int main(void)
 	        cmocka_unit_test(stored_values_come_back),
 	        cmocka_unit_test(urls_lose_user_and_password),
 	        cmocka_unit_test(hostile_values),
+	        cmocka_unit_test(adopted_values_leave_old_texts_valid),
 	};
 	curl_global_init(CURL_GLOBAL_ALL);
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
