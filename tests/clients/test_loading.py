@@ -74,7 +74,12 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("name", WAYS)
+def marked(name):
+    """A sanitizer's runtime ends whoever binds deeply."""
+    return name if WAYS[name][0] == "deepbind" else pytest.param(name, marks=pytest.mark.san)
+
+
+@pytest.mark.parametrize("name", [marked(n) for n in WAYS])
 def test_ways_of_loading(world, server, parts, name):
     how, what = WAYS[name]
     args = [parts["host"], how, server.base + "/orders", *[parts[w] for w in what]]
@@ -101,6 +106,7 @@ def test_three_libcurls_in_one_process(world, server, parts, order, how):
     assert re.findall("tls=.", result.out) == re.findall("tls=.", native.out) != []
 
 
+@pytest.mark.san
 @pytest.mark.parametrize("plugin", ["plugin", "plugin-gnutls", "plugin-vendored"])
 def test_unloaded_and_loaded_again(world, server, parts, plugin):
     result = world.run([parts["host"], "reload", server.base + "/orders", parts[plugin]])
@@ -124,6 +130,7 @@ AFTER_US = {"exit-registered-first", "destructor-again"}  # when we have waited 
 LATE = ["exit-registered-first", "exit-registered-last", "destructor", "destructor-again", "quick-exit"]
 
 
+@pytest.mark.san
 @pytest.mark.parametrize("when", ["main", *LATE])
 def test_moments(world, server, parts, when):
     """The same program twice in one run: the odd write is made once, or refused in words, and the process ends as it would."""
@@ -141,6 +148,7 @@ def test_moments(world, server, parts, when):
     assert served[-1] == (("in-place", "the process is ending") if when in AFTER_US else ("courier", None))
 
 
+@pytest.mark.san
 @pytest.mark.parametrize("place", ["linked", "preloaded"])
 def test_constructor(world, server, parts, place):
     """A library whose constructor writes, in front of a program and behind our preload."""
@@ -154,6 +162,7 @@ def test_constructor(world, server, parts, place):
     assert server.executions == 1
 
 
+@pytest.mark.san
 def test_a_thread_that_writes_while_the_process_ends(world, server, parts):
     """The write has left: the exit waits for its answer, and it is there for the next try."""
     args = [parts["moments"], "thread", server.base + "/orders?late=1"]

@@ -65,6 +65,7 @@ int main(int argc, char **argv)
 		odd();
 	if (is("thread")) {
 		pthread_create(&thread, NULL, odd_thread, NULL);
+		pthread_detach(thread);
 		usleep(300000); /* the server is late: its request has left */
 	}
 	if (is("quick-exit")) {
