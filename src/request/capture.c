@@ -30,6 +30,7 @@ struct rendering {
 	const struct flavour *fl;
 	struct capture *capture;
 	CURLM *multi;
+	char *block; /* what is read at once */
 	int listener, peer;
 	struct sockaddr_un address;
 	socklen_t address_size;
@@ -180,7 +181,8 @@ static int set_handle(struct rendering *r, const struct options *o)
 
 static bool begin(struct rendering *r, const struct options *o)
 {
-	if (!start_listening(r) || !make_headers(r, o) || set_handle(r, o))
+	r->block = malloc(BLOCK);
+	if (!r->block || !start_listening(r) || !make_headers(r, o) || set_handle(r, o))
 		return false;
 	r->multi = CURL_FN(r->fl, multi_init)();
 	return r->multi && !CURL_FN(r->fl, multi_add_handle)(r->multi, r->capture->easy);
@@ -202,6 +204,7 @@ static void end(struct rendering *r)
 		close(r->peer);
 	if (r->listener >= 0)
 		close(r->listener);
+	free(r->block);
 	rendered_free(&r->rendered);
 }
 
@@ -237,16 +240,15 @@ static enum capture_result feed(struct rendering *r, const char *data, size_t n)
 
 static enum capture_result take(struct rendering *r)
 {
-	static __thread char block[BLOCK];
 	ssize_t n;
 
 	if (r->peer < 0)
 		accept_own(r);
-	n = r->peer < 0 || r->whole ? 0 : recv(r->peer, block, sizeof(block), MSG_DONTWAIT);
+	n = r->peer < 0 || r->whole ? 0 : recv(r->peer, r->block, BLOCK, MSG_DONTWAIT);
 	if (n <= 0)
 		return CAPTURE_DONE;
 	r->moved = true;
-	return feed(r, block, (size_t)n);
+	return feed(r, r->block, (size_t)n);
 }
 
 static void reap(struct rendering *r)

@@ -34,8 +34,8 @@ void request_target_free(struct request_target *t);
 enum request_body {
 	REQUEST_NO_BODY,
 	REQUEST_FIELDS,   /* POSTFIELDS or COPYPOSTFIELDS: bytes known */
-	REQUEST_READ,     /* read callback: not drained in this version */
-	REQUEST_MIME,     /* MIMEPOST */
+	REQUEST_READ,     /* read callback: body.h */
+	REQUEST_MIME,     /* MIMEPOST: capture.h */
 	REQUEST_FORMPOST, /* HTTPPOST */
 	REQUEST_UPLOAD    /* UPLOAD / PUT */
 };
