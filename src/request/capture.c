@@ -25,6 +25,12 @@
 
 enum { BLOCK = 65536, IDLE_TURNS = 4, PRIME_TURNS = 64 };
 enum purpose { FOR_BODY, FOR_HEAD, FOR_END };
+enum touched {
+	TOUCHED_FORM,    /* it is attached, and for FOR_HEAD rewound */
+	TOUCHED_STUCK,   /* attached; a part of it cannot be rewound */
+	TOUCHED_NOTHING, /* the program has freed it */
+	TOUCHED_NOT      /* it could not be asked */
+};
 
 struct rendering {
 	const struct flavour *fl;
@@ -65,7 +71,8 @@ static bool start_listening(struct rendering *r)
 {
 	struct sockaddr_un any = {.sun_family = AF_UNIX};
 
-	r->listener = open_socket();
+	r->block = malloc(BLOCK);
+	r->listener = r->block ? open_socket() : -1;
 	r->address_size = sizeof(r->address);
 	return r->listener >= 0 &&
 	       bind(r->listener, (struct sockaddr *)&any, sizeof(any.sun_family)) == 0 &&
@@ -181,8 +188,7 @@ static int set_handle(struct rendering *r, const struct options *o)
 
 static bool begin(struct rendering *r, const struct options *o)
 {
-	r->block = malloc(BLOCK);
-	if (!r->block || !start_listening(r) || !make_headers(r, o) || set_handle(r, o))
+	if (!make_headers(r, o) || set_handle(r, o))
 		return false;
 	r->multi = CURL_FN(r->fl, multi_init)();
 	return r->multi && !CURL_FN(r->fl, multi_add_handle)(r->multi, r->capture->easy);
@@ -306,9 +312,9 @@ static enum capture_result run(struct rendering *r, body_watch *watch, void *ctx
 }
 
 /* A request that is begun and dropped: FOR_HEAD before its body, which leaves the form rewound, or
- * FOR_END once the form was asked for bytes. True: the form is still attached. */
-static bool touch(struct capture *c, const struct flavour *fl, const struct options *o,
-                  enum purpose purpose)
+ * FOR_END once the form was asked for bytes. */
+static enum touched touch(struct capture *c, const struct flavour *fl, const struct options *o,
+                          enum purpose purpose)
 {
 	struct payload *nowhere = payload_new();
 	struct rendering r = {.fl = fl,
@@ -319,9 +325,11 @@ static bool touch(struct capture *c, const struct flavour *fl, const struct opti
 	                      .limit = SIZE_MAX,
 	                      .rendered = {.body = nowhere}};
 	unsigned after = 0;
-	bool attached;
+	enum touched touched = TOUCHED_NOTHING;
+	bool began;
 
-	if (nowhere && begin(&r, o)) {
+	began = nowhere && start_listening(&r) && begin(&r, o);
+	if (began) {
 		for (unsigned i = 0; i < PRIME_TURNS && !r.ended && after < IDLE_TURNS; i++) {
 			if (turn(&r) != CAPTURE_DONE)
 				break;
@@ -330,11 +338,13 @@ static bool touch(struct capture *c, const struct flavour *fl, const struct opti
 			after += rendered_has_head(&r.rendered) && !r.moved;
 		}
 	}
-	c->stuck = r.code == CURLE_SEND_FAIL_REWIND;
-	attached = r.rendered.type && strcasestr(r.rendered.type, "boundary=");
+	if (r.rendered.type && strcasestr(r.rendered.type, "boundary="))
+		touched = TOUCHED_FORM;
+	else if (!began || r.code)
+		touched = r.code == CURLE_SEND_FAIL_REWIND ? TOUCHED_STUCK : TOUCHED_NOT;
 	end(&r);
 	payload_unref(nowhere);
-	return attached;
+	return touched;
 }
 
 /* --- the form --- */
@@ -400,7 +410,7 @@ enum capture_result capture_render(struct capture *c, const struct flavour *fl, 
 		return CAPTURE_NO_MEMORY;
 	}
 	c->busy = true;
-	if (attach(c, fl, program, options) && begin(&r, options))
+	if (start_listening(&r) && attach(c, fl, program, options) && begin(&r, options))
 		result = run(&r, watch, ctx);
 	if (result == CAPTURE_DONE)
 		result = hand_over(&r, out);
@@ -447,15 +457,17 @@ bool capture_give_back(struct capture *c, const struct flavour *fl, CURL *progra
 {
 	__typeof__(&curl_easy_setopt) set = CURL_FN(fl, easy_setopt);
 	curl_mime *mime = c->mime;
-	bool attached;
+	enum touched touched;
 
 	if (!mime || c->busy)
 		return !c->stuck;
-	attached = touch(c, fl, options, FOR_HEAD);
+	touched = touch(c, fl, options, FOR_HEAD);
+	if (touched == TOUCHED_NOT) /* no descriptor left, or the like: it stays */
+		return false;
 	set(c->easy, CURLOPT_MIMEPOST, NULL);
 	c->mime = NULL;
-	c->used = c->stuck;
-	if (attached || c->stuck)
+	c->used = c->stuck = touched == TOUCHED_STUCK;
+	if (touched != TOUCHED_NOTHING)
 		set(program, CURLOPT_MIMEPOST, mime);
 	return !c->stuck;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -337,6 +338,37 @@ static void test_back_and_forth(void **state)
 	finish(&p);
 }
 
+/* No descriptor is left: nothing is lost by it. */
+static void test_no_descriptor(void **state)
+{
+	struct rlimit was, none;
+	struct program p;
+
+	(void)state;
+	start(&p);
+	two_fields(&p);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = was;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(render(&p, LIMIT), CAPTURE_CANNOT);
+	assert_null(p.capture.mime);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	natively(&p, &p.out);
+	forget(&p);
+	capture_note_use(&p.capture);
+	assert_int_equal(render(&p, LIMIT), CAPTURE_DONE);
+	forget(&p);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_false(capture_give_back(&p.capture, flavour_here(), p.curl, &p.options));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	assert_true(capture_give_back(&p.capture, flavour_here(), p.curl, &p.options));
+	natively(&p, &p.out);
+	expect_two(&p);
+	forget(&p);
+	finish(&p);
+}
+
 /* A part without a way back is told, and never sent without its bytes. */
 static void test_no_way_back(void **state)
 {
@@ -435,8 +467,8 @@ int main(void)
 	        cmocka_unit_test(test_chunks),      cmocka_unit_test(test_abort),
 	        cmocka_unit_test(test_pause),       cmocka_unit_test(test_limit),
 	        cmocka_unit_test(test_headers),     cmocka_unit_test(test_back_and_forth),
-	        cmocka_unit_test(test_no_way_back), cmocka_unit_test(test_freed),
-	        cmocka_unit_test(test_rendered),
+	        cmocka_unit_test(test_no_way_back), cmocka_unit_test(test_no_descriptor),
+	        cmocka_unit_test(test_freed),       cmocka_unit_test(test_rendered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
