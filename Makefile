@@ -126,6 +126,8 @@ bench: packages
 	$(Q)$(MAKE) -j$(JOBS) all tools
 	$(Q)BUILD=$(BUILD) PYTHON=$(PYTHON) tests/bench/run
 
+include tests/bench/ledger/bench.mk
+
 soak: packages
 	$(Q)$(MAKE) -j$(JOBS) all unit tools
 	$(Q)BUILD=$(BUILD) PYTHON=$(PYTHON) SENDONCE_SOAK=1 tests/run
