@@ -178,6 +178,8 @@ static int place_publish(struct ledger *l, const struct record_new *rec, struct 
 	uint64_t seen = atomic_load_explicit(&at->word, memory_order_relaxed);
 	struct word w = word_read(seen);
 
+	if (w.state != REC_NONE)
+		return LEDGER_LOST;
 	w.state = REC_RESERVED;
 	w.owner = self.slot;
 	w.nonce = self.nonce;
@@ -240,23 +242,31 @@ static int insert(struct ledger *l, const struct record_new *rec, bool keyed_ove
 	struct layout_bank bank = {0};
 	struct layout_record *at;
 	uint64_t token, place_token;
+	bool late;
 	int rc = place_claim(l, rec, keyed_over, now, &out->id, &place_token);
 
 	if (rc != LEDGER_OK)
 		return rc;
-	at = record_of(l, out->id, NULL);
+	at = record_at(l, (out->id & UINT32_MAX) - 1);
 	bank_start(&bank, rec, now);
 	bank.boot = now.boot;
 	bank.facts = facts_store(l, rec, out->id, now);
 	token = lock_take(l, &l->header->table_lock);
 	rc = bank.facts ? LEDGER_OK : LEDGER_FULL;
+	/* A process that stood still may have lost its place, which is another record's by now. */
+	if (!lock_held(&at->lock, place_token) || record_of(l, out->id, NULL) != at)
+		rc = LEDGER_LOST;
 	if (rc == LEDGER_OK && appeared(l, rec, keyed_over, now))
 		rc = LEDGER_LOST;
-	if (rc == LEDGER_OK) {
+	if (rc == LEDGER_OK)
 		rc = place_publish(l, rec, &bank, self, now, token, out);
-	}
+	/* Lost between the last look and the publication: then there may be two, and this one goes.
+	 */
+	late = rc == LEDGER_OK && !lock_held(&l->header->table_lock, token);
 	lock_drop(&l->header->table_lock, token);
 	lock_drop(&at->lock, place_token);
+	if (late)
+		return ledger_withdraw(l, out, now) == LEDGER_CANNOT ? LEDGER_CANNOT : LEDGER_LOST;
 	if (rc == LEDGER_OK)
 		return rc;
 	heap_give(l, bank.facts, out->id);
