@@ -95,6 +95,10 @@ $(BUILD)/tests/%: tests/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $< $(ALL_LDFLAGS) -lcurl -ldl -lpthread
 
+$(BUILD)/tests/crash/%: tests/crash/%.c $(BUILD)/core.a
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -o $@ $< $(ALL_LDFLAGS) $(BUILD)/core.a -lpthread
+
 $(BUILD)/tests/nolocale.so: tests/gates/parts/nolocale.c
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
