@@ -2,13 +2,14 @@
  *
  * Every extent starts with a word (size in units 24, kind 4, magic 8, second of birth 28) and the
  * id of its record, so that the heap can be walked from its start. Taking one happens under the
- * table lock: first a few extents from where the last search ended, then fresh room at the end,
- * and only when that is used up a walk through everything. The walk merges free neighbours and
+ * table lock: first a few extents from where the last search ended (two, while nothing was free
+ * there), then fresh room at the end, and only when that is used up a walk through everything. The
+ * walk merges free neighbours and
  * frees what nobody points to: an extent whose maker died before it was published is a minute old
  * and its record names another one. Giving back is one compare-and-swap and needs no lock. */
 #include "ledger/internal.h"
 
-enum { EXTENT_MAGIC = 0xa7, HEAP_QUICK_STEPS = 16, ORPHAN_SECONDS = 60 };
+enum { EXTENT_MAGIC = 0xa7, HEAP_QUICK_STEPS = 16, HEAP_GLANCE = 2, ORPHAN_SECONDS = 60 };
 
 static uint64_t extent_word(uint64_t units, unsigned kind, struct stamp now)
 {
@@ -157,6 +158,14 @@ static uint64_t heap_fresh(struct ledger *l, uint64_t need)
 	return unit;
 }
 
+/* Every extent that is looked at is a cache miss, and so is its record. Where the last search found
+ * nothing a young heap has nothing: then a glance, which still comes round to whatever is freed. */
+static uint64_t quick_steps(struct ledger *l)
+{
+	return atomic_load_explicit(&l->heap_free_seen, memory_order_relaxed) ? HEAP_QUICK_STEPS
+	                                                                      : HEAP_GLANCE;
+}
+
 uint32_t heap_take(struct ledger *l, size_t n, enum extent_kind kind, uint64_t parent,
                    struct stamp now)
 {
@@ -166,7 +175,9 @@ uint32_t heap_take(struct ledger *l, size_t n, enum extent_kind kind, uint64_t p
 	if (n > l->fixed.heap_size || need >= 1 << 24)
 		return 0;
 	token = lock_take(l, &l->header->table_lock);
-	unit = heap_search(l, need, HEAP_QUICK_STEPS, now, &have);
+	unit = heap_search(l, need, quick_steps(l), now, &have);
+	/* Relaxed: a hint of this process. */
+	atomic_store_explicit(&l->heap_free_seen, unit != 0, memory_order_relaxed);
 	if (!unit) {
 		unit = heap_fresh(l, need);
 		have = need;

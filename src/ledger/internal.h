@@ -13,8 +13,9 @@ struct ledger {
 	struct layout_fixed fixed; /* our own checked copy: the file's cannot move our bounds */
 	int64_t max_response;
 	bool durable, read_only;
-	shared64 self;     /* owner slot of this process: owner.c */
-	_Atomic bool torn; /* local, because the file's own word could not be trusted */
+	shared64 self;               /* owner slot of this process: owner.c */
+	_Atomic bool heap_free_seen; /* the last search of the heap found room: heap.c */
+	_Atomic bool torn;           /* local, because the file's own word could not be trusted */
 	char exe[32];
 	char warning[256];
 	char path[];
