@@ -58,6 +58,7 @@ struct owner {
 	unsigned slot, nonce;
 };
 struct owner owner_self(struct ledger *l);
+unsigned owner_process(void); /* pid of this process */
 enum owner_life owner_life(struct ledger *l, unsigned slot, unsigned nonce, struct stamp now);
 int owner_pid(struct ledger *l, unsigned slot, unsigned nonce); /* 0: not known here */
 void owner_seen(struct ledger *l, struct stamp now);

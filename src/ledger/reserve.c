@@ -55,7 +55,7 @@ static void facts_fill(struct ledger *l, const struct record_new *rec, uint64_t 
 	f->settings = rec->settings;
 	f->operation_hash = find_operation_hash(rec->operation);
 	f->maker_boot = now.boot;
-	f->maker_pid = (uint32_t)getpid();
+	f->maker_pid = owner_process();
 	if (rec->place)
 		memcpy(f->place, rec->place, LEDGER_HASH);
 	memcpy(f->fingerprint, rec->fingerprint, LEDGER_HASH);
