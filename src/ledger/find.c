@@ -74,6 +74,8 @@ bool find_by_hash(struct ledger *l, const uint8_t *hash, enum index_kind kind, s
 	memset(out, 0, sizeof(*out));
 	while ((number = index_next(l, &walk)) >= 0) {
 		rec = record_at(l, (uint64_t)number);
+		if (rec)
+			record_fetch(rec);
 		if (!rec || !record_view(l, rec, now, &view) || !is_it(rec, &view, hash, kind))
 			continue;
 		if (kind == INDEX_ANY && !hinders(&view, now))

@@ -99,6 +99,8 @@ uint64_t record_number(const struct ledger *l, const struct layout_record *rec);
 uint64_t record_id(uint64_t number, uint64_t life);
 /* The record with that id, or null when the place has another one. */
 struct layout_record *record_of(const struct ledger *l, uint64_t id, uint64_t *number);
+/* A hint to the processor: all of it will be read, not one line after the other. */
+void record_fetch(const struct layout_record *rec);
 uint64_t bank_sum(struct layout_record *rec, const struct layout_bank *bank);
 /* A consistent copy; a bank that fails its check comes back as damaged, in doubt. False: empty. */
 bool record_read(const struct ledger *l, struct layout_record *rec, uint64_t *id, uint64_t *word,

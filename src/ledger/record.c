@@ -10,7 +10,7 @@
 
 #include "ledger/internal.h"
 
-enum { READ_TRIES = 1000 };
+enum { READ_TRIES = 1000, FETCH_MOST = 576 };
 
 struct layout_record *record_at(const struct ledger *l, uint64_t number)
 {
@@ -99,8 +99,26 @@ static void bank_rescue(struct layout_record *rec, struct word w, struct layout_
 	bank->answer = 0;
 }
 
-bool record_read(const struct ledger *l, struct layout_record *rec, uint64_t *id, uint64_t *word,
-                 struct layout_bank *bank)
+void record_fetch(const struct layout_record *rec)
+{
+	for (size_t i = 0; i < sizeof(*rec); i += 64)
+		__builtin_prefetch((const char *)rec + i);
+}
+
+/* Not more than the processor can wait for at once. */
+static void heap_fetch(const struct ledger *l, uint64_t unit, size_t n)
+{
+	const char *at = l->base + l->fixed.heap_at + unit * LAYOUT_UNIT;
+
+	if (unit == 0 || unit >= l->fixed.heap_size / LAYOUT_UNIT)
+		return;
+	for (size_t i = 0; i < n + sizeof(struct layout_extent) && i < FETCH_MOST; i += 64)
+		__builtin_prefetch(at + i);
+}
+
+/* As it is there, not yet believed. False: empty. */
+static bool record_copy(const struct ledger *l, struct layout_record *rec, uint64_t *id,
+                        uint64_t *word, struct layout_bank *bank)
 {
 	uint64_t number = record_number(l, rec);
 	struct word w;
@@ -117,8 +135,23 @@ bool record_read(const struct ledger *l, struct layout_record *rec, uint64_t *id
 		if (atomic_load_explicit(&rec->word, memory_order_acquire) == *word)
 			break;
 	}
+	return true;
+}
+
+static void bank_check(struct layout_record *rec, uint64_t word, struct layout_bank *bank)
+{
+	struct word w = word_read(word);
+
 	if (!bank_valid(rec, bank) || !bank_belongs(bank, w))
 		bank_rescue(rec, w, bank);
+}
+
+bool record_read(const struct ledger *l, struct layout_record *rec, uint64_t *id, uint64_t *word,
+                 struct layout_bank *bank)
+{
+	if (!record_copy(l, rec, id, word, bank))
+		return false;
+	bank_check(rec, *word, bank);
 	return true;
 }
 
@@ -127,9 +160,10 @@ bool record_facts(const struct ledger *l, uint64_t id, const struct layout_bank 
 {
 	const void *at = heap_at(l, bank->facts, EXTENT_FACTS, id, sizeof(*facts));
 
-	memset(facts, 0, sizeof(*facts));
-	if (!at)
+	if (!at) {
+		memset(facts, 0, sizeof(*facts));
 		return false;
+	}
 	shared_out(facts, at, sizeof(*facts));
 	facts->key[sizeof(facts->key) - 1] = '\0';
 	facts->operation[sizeof(facts->operation) - 1] = '\0';
@@ -195,8 +229,12 @@ bool record_view(struct ledger *l, struct layout_record *rec, struct stamp now,
 
 	for (int i = 0; i < READ_TRIES; i++) {
 		memset(out, 0, sizeof(*out));
-		if (!record_read(l, rec, &out->id, &out->word, &bank))
+		if (!record_copy(l, rec, &out->id, &out->word, &bank))
 			return false;
+		/* On their way while the bank is checked. */
+		heap_fetch(l, bank.facts, sizeof(facts));
+		heap_fetch(l, bank.answer, bank.answer_size);
+		bank_check(rec, out->word, &bank);
 		sound = record_facts(l, out->id, &bank, &facts);
 		shared_out(out->content, rec->content, sizeof(rec->content));
 		shared_out(out->any_account, rec->any_account, sizeof(rec->any_account));
