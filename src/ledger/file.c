@@ -47,16 +47,17 @@ int file_flush(struct ledger *l)
 }
 
 /* Asks the kernel for the pages instead of finding out by SIGBUS. Only when a place is used for the
- * first time, and for a piece at once, so that it is one call for many records. */
-bool file_populate(struct ledger *l, uint64_t offset, uint64_t n)
+ * first time, and for a piece at once, so that it is one call for many records: pieces of 64 KiB
+ * cost two thirds of what pieces of 16 KiB do. */
+bool file_populate(struct ledger *l, uint64_t area, uint64_t offset, uint64_t n)
 {
-	uint64_t piece = 4 * LAYOUT_PAGE, from = offset / piece * piece;
+	uint64_t piece = 16 * LAYOUT_PAGE, from = offset / piece * piece;
 	uint64_t to = (offset + n + piece - 1) / piece * piece;
 	int saved = errno;
 	bool fresh = offset == from || to - from > piece, fine = true;
 
-	if (to > l->size)
-		to = l->size;
+	from += area;
+	to = to > l->size - area ? l->size : to + area;
 	if (fresh && madvise(l->base + from, to - from, MADV_POPULATE_WRITE) != 0)
 		fine = errno != EFAULT && errno != ENOMEM && errno != ENOSPC && errno != EHWPOISON;
 	errno = saved;

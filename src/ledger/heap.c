@@ -153,7 +153,9 @@ static uint64_t heap_fresh(struct ledger *l, uint64_t need)
 		unit = 1;
 	if (unit > heap_units(l) || need > heap_units(l) - unit)
 		return 0;
-	if (!file_populate(l, l->fixed.heap_at + unit * LAYOUT_UNIT, need * LAYOUT_UNIT))
+	if (unit == 1 && !file_populate(l, l->fixed.heap_at, 0, LAYOUT_UNIT))
+		return 0;
+	if (!file_populate(l, l->fixed.heap_at, unit * LAYOUT_UNIT, need * LAYOUT_UNIT))
 		return 0;
 	return unit;
 }

@@ -26,8 +26,9 @@ int file_fail(struct ledger_error *error, int code, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 /* Everything so far is on the disk when it returns (durable ledgers). */
 int file_flush(struct ledger *l);
-/* False when the disk has no room for these pages: they must not be stored to. */
-bool file_populate(struct ledger *l, uint64_t offset, uint64_t n);
+/* False when the disk has no room for these bytes of an area that is filled from its start on: they
+ * must not be stored to. */
+bool file_populate(struct ledger *l, uint64_t area, uint64_t offset, uint64_t n);
 
 /* create.c */
 int create_file(const struct ledger_options *options, struct ledger_error *error);

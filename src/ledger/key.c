@@ -78,7 +78,7 @@ static struct layout_key *cell_take(struct ledger *l, uint64_t *number)
 	atomic_store_explicit(&l->header->key_cursor, cursor + search, memory_order_relaxed);
 	if (next >= l->fixed.key_count)
 		return NULL;
-	if (!file_populate(l, l->fixed.keys_at + next * sizeof(*cell), sizeof(*cell)))
+	if (!file_populate(l, l->fixed.keys_at, next * sizeof(*cell), sizeof(*cell)))
 		return NULL;
 	atomic_store_explicit(&l->header->next_key, next + 1, memory_order_relaxed);
 	*number = next;

@@ -138,7 +138,7 @@ static struct layout_record *place_take(struct ledger *l, uint64_t *number, uint
 	}
 	atomic_store_explicit(&l->header->record_cursor, cursor + search, memory_order_relaxed);
 	if (next >= count ||
-	    !file_populate(l, l->fixed.records_at + next * sizeof(struct layout_record),
+	    !file_populate(l, l->fixed.records_at, next * sizeof(struct layout_record),
 	                   sizeof(struct layout_record)))
 		return NULL;
 	*number = next;
