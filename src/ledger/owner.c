@@ -31,9 +31,9 @@ enum { CLAIM_NONE, CLAIM_MAKING, CLAIM_LIVE };
 enum { SLOT_SILENT_SECONDS = 60, PID_MASK = 0x3fffff };
 
 /* getpid(), asked of the kernel once a process: every lock names its holder, and a system call
- * costs more than the rest of taking one. The page that remembers it is emptied in a child by the
- * kernel, however the child was made; where the kernel does not promise that, nothing is
- * remembered. */
+ * costs more than the rest of taking one. The page that remembers it is emptied in a forked child
+ * by the kernel, also when libc knew nothing of the fork; where the kernel does not promise that,
+ * nothing is remembered. A child that shares our memory (vfork) passes for us. */
 unsigned owner_process(void)
 {
 	static _Alignas(WIPED_PAGE) union {
