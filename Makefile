@@ -126,11 +126,7 @@ tsan: packages
 	$(Q)$(MAKE) -j$(JOBS) BUILD=$(BUILD)/tsan SAN=thread CFLAGS="-O1 -g" all unit tools
 	$(Q)BUILD=$(BUILD)/tsan SAN=thread PYTHON=$(PYTHON) tests/run --san
 
-bench: packages
-	$(Q)$(MAKE) -j$(JOBS) all tools
-	$(Q)BUILD=$(BUILD) PYTHON=$(PYTHON) tests/bench/run
-
-include tests/bench/ledger/bench.mk
+include tests/bench/bench.mk
 
 soak: packages
 	$(Q)$(MAKE) -j$(JOBS) all unit tools
@@ -148,5 +144,5 @@ clean:
 	rm -rf $(BUILD)
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all unit tools packages demo test asan tsan bench soak install format clean
+.PHONY: all unit tools packages demo test asan tsan soak install format clean
 .SECONDARY:

@@ -1,4 +1,9 @@
-# The ledger beside other stores. What it needs of Debian only it installs.
+# Figures: `make bench` those of the README, `make bench-ledger` those of the ledger.
+bench: packages
+	$(Q)$(MAKE) -j$(JOBS) all tools
+	$(Q)BUILD=$(BUILD) PYTHON=$(PYTHON) tests/bench/run
+
+# The ledger beside other stores. What it needs of Debian, it alone installs.
 $(BUILD)/ledger-worker: $(wildcard tests/bench/ledger/*.[ch]) $(BUILD)/core.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(BUILD)/core.a -llmdb -lsqlite3 -lhiredis -lpthread
@@ -8,4 +13,4 @@ bench-ledger: packages
 	$(Q)$(MAKE) -j$(JOBS) $(BUILD)/ledger-worker
 	$(Q)BUILD=$(BUILD) $(PYTHON) tests/bench/ledger/run
 
-.PHONY: bench-ledger
+.PHONY: bench bench-ledger
