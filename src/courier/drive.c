@@ -310,32 +310,36 @@ static int drive_poll_ms(struct courier *c, int64_t until)
 	return left < 0 ? 0 : (int)left;
 }
 
-/* True when something happened. Where there is no descriptor to be woken by, sleeps are short. */
-static bool drive_sleep(struct courier *c, int wake, int ms)
+/* True when something happened. Where there is no descriptor to be woken by, sleeps are short. Only
+ * asleep may the thread be cancelled (`cancel`: the program's own setting): what follows takes the
+ * lock and reads, which is a place to be cancelled at. */
+static bool drive_sleep(struct courier *c, int wake, int ms, int cancel)
 {
 	struct curl_waitfd own = {wake, CURL_WAIT_POLLIN, 0};
-	int ready = 0;
+	int ready = 0, ours;
 
 	if (wake < 0 && ms > BLIND_POLL_MS)
 		ms = BLIND_POLL_MS;
+	pthread_setcancelstate(cancel, &ours);
 	CURL_FN(c->fl, multi_wait)(c->multi, &own, wake >= 0, ms, &ready);
-	if (own.revents)
-		courier_awake(c);
 	if (wake < 0 && ready <= 0 && ms)
 		poll(NULL, 0, 1); /* with nothing to wait for it does not wait */
+	pthread_setcancelstate(ours, &ours);
+	if (own.revents)
+		courier_awake(c);
 	return ready > 0;
 }
 
 /* Without the lock. While something is newer than its snapshot, a first short sleep tells whether
  * the answer is there at once, and the snapshot is not needed. */
-static void drive_poll(struct courier *c, int wake, int ms, bool stale)
+static void drive_poll(struct courier *c, int wake, int ms, bool stale, int cancel)
 {
 	if (stale && ms > 1) {
-		if (drive_sleep(c, wake, 1))
+		if (drive_sleep(c, wake, 1, cancel))
 			return;
 		drive_snapshots(c, true);
 	}
-	drive_sleep(c, wake, ms);
+	drive_sleep(c, wake, ms, cancel);
 }
 
 struct drive_shield {
@@ -375,7 +379,6 @@ static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t
 {
 	struct drive_shield shield;
 	unsigned epoch = ++c->epoch;
-	int ours;
 
 	c->driven = true;
 	c->driver = pthread_self();
@@ -392,9 +395,7 @@ static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t
 		c->polling = true;
 		c->poll_end_us = courier_now() + (int64_t)ms * 1000;
 		pthread_mutex_unlock(&c->lock);
-		pthread_setcancelstate(cancel, &ours);
-		drive_poll(c, wake, ms, stale);
-		pthread_setcancelstate(ours, &ours);
+		drive_poll(c, wake, ms, stale, cancel);
 		pthread_mutex_lock(&c->lock);
 		if (c->epoch != epoch || c->closed) { /* not ours any more */
 			drive_unshield(&shield);
