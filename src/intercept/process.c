@@ -204,17 +204,32 @@ static void load(void)
 	tell(p);
 }
 
+/* Loading reads files, and a thread may be cancelled wherever it reads: not with the lock. */
+static void guard(int *cancel)
+{
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
+	pthread_mutex_lock(&lock);
+}
+
+static void unguard(int cancel)
+{
+	pthread_mutex_unlock(&lock);
+	pthread_setcancelstate(cancel, &cancel);
+}
+
 const struct process *process_get(void)
 {
+	int cancel;
+
 	/* Acquire pairs with the release below: who sees `loaded` sees the whole struct. */
 	if (atomic_load_explicit(&loaded, memory_order_acquire))
 		return &process;
-	pthread_mutex_lock(&lock);
+	guard(&cancel);
 	if (!atomic_load_explicit(&loaded, memory_order_relaxed)) {
 		load();
 		atomic_store_explicit(&loaded, true, memory_order_release);
 	}
-	pthread_mutex_unlock(&lock);
+	unguard(cancel);
 	return &process;
 }
 
@@ -244,16 +259,17 @@ struct ledger *process_ledger(struct ledger_error *error)
 {
 	/* Acquire: a ledger that another thread opened is seen mapped and checked. */
 	struct ledger *known = atomic_load_explicit(&ledger, memory_order_acquire);
+	int cancel;
 
 	if (known)
 		return known;
-	pthread_mutex_lock(&lock);
+	guard(&cancel);
 	known = atomic_load_explicit(&ledger, memory_order_relaxed);
 	if (!known) {
 		known = open_ledger(error);
 		atomic_store_explicit(&ledger, known, memory_order_release);
 	}
-	pthread_mutex_unlock(&lock);
+	unguard(cancel);
 	return known;
 }
 
@@ -279,15 +295,16 @@ struct span process_secret(struct ledger *l, struct ledger_error *error)
 {
 	const char *path = env_text(ENV_SENDONCE_SECRET_FILE);
 	struct span secret = {0};
+	int cancel;
 
 	if (!path && !l)
 		return span_of("sendonce audit, no secret");
 	if (!path)
 		return (struct span){(const char *)ledger_secret(l), LEDGER_SECRET};
-	pthread_mutex_lock(&lock);
+	guard(&cancel);
 	if (secret_size || read_secret(path, error) == 0)
 		secret = (struct span){secret_file, secret_size};
-	pthread_mutex_unlock(&lock);
+	unguard(cancel);
 	return secret;
 }
 
