@@ -69,38 +69,47 @@ static int copy_out(struct ledger *l, const struct layout_bank *bank, uint64_t i
 }
 
 /* The bank that view was made of was tested then, and is not written while its word stands; the
- * answer has a sum of its own. Anything else is read and tested again. */
-static bool answer_bank(struct ledger *l, struct layout_record *rec, const struct record_view *view,
-                        struct layout_bank *bank)
+ * answer has a sum of its own. */
+static bool bank_of_view(const struct layout_record *rec, const struct record_view *view,
+                         struct layout_bank *bank)
 {
-	uint64_t id, word = view->word;
-
-	if (view->answer_kept &&
-	    atomic_load_explicit(&rec->word, memory_order_acquire) == view->word) {
-		shared_out(bank, &rec->bank[word_read(word).bank], sizeof(*bank));
-		if (atomic_load_explicit(&rec->word, memory_order_acquire) == view->word)
-			return true;
-	}
-	return record_read(l, rec, &id, &word, bank) && id == view->id;
+	if (!view->answer_kept ||
+	    atomic_load_explicit(&rec->word, memory_order_acquire) != view->word)
+		return false;
+	shared_out(bank, &rec->bank[word_read(view->word).bank], sizeof(*bank));
+	return atomic_load_explicit(&rec->word, memory_order_acquire) == view->word;
 }
 
+static int answer_of(struct ledger *l, const struct record_view *view,
+                     const struct layout_bank *bank, struct buf *blob, long *status)
+{
+	size_t start = blob->n;
+	int rc;
+
+	if (bank->generation != view->generation || !bank->answer || (bank->flags & BANK_DAMAGED))
+		return LEDGER_NONE;
+	rc = copy_out(l, bank, view->id, blob);
+	if (rc == LEDGER_OK)
+		*status = bank->status;
+	else if (!blob->failed)
+		blob->n = start;
+	return rc;
+}
+
+/* What the short way does not find is read and tested again: a view may be made of the other bank,
+ * where a power loss tore this one. */
 int ledger_answer(struct ledger *l, const struct record_view *view, struct buf *blob, long *status)
 {
 	struct layout_record *rec = record_of(l, view->id, NULL);
 	struct layout_bank bank;
-	size_t start = blob->n;
-	int saved = errno, rc;
+	uint64_t id, word;
+	int saved = errno, rc = LEDGER_NONE;
 
 	*status = 0;
-	if (!rec || !answer_bank(l, rec, view, &bank))
-		return LEDGER_NONE;
-	if (bank.generation != view->generation || !bank.answer || (bank.flags & BANK_DAMAGED))
-		return LEDGER_NONE;
-	rc = copy_out(l, &bank, view->id, blob);
-	if (rc == LEDGER_OK)
-		*status = bank.status;
-	else if (!blob->failed)
-		blob->n = start;
+	if (rec && bank_of_view(rec, view, &bank))
+		rc = answer_of(l, view, &bank, blob, status);
+	if (rec && rc == LEDGER_NONE && record_read(l, rec, &id, &word, &bank) && id == view->id)
+		rc = answer_of(l, view, &bank, blob, status);
 	errno = saved;
 	return rc;
 }

@@ -93,7 +93,8 @@ enum bank_flags {
 	BANK_IN_DOUBT = 2,
 	BANK_CURLCODE = 4,
 	BANK_ANSWER_FINAL = 8,
-	BANK_DAMAGED = 16 /* only in memory, never in the file */
+	BANK_DAMAGED = 16, /* only in memory, never in the file */
+	BANK_NOTED = 32    /* holds a note about a write that is done, perhaps not flushed */
 };
 
 struct layout_record {

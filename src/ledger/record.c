@@ -78,6 +78,19 @@ static bool word_lies(struct layout_record *rec, struct word w, struct layout_ba
 	return bank_valid(rec, bank) && bank->sequence == w.sequence;
 }
 
+/* A power loss tore what was noted of a write that is done: who asked, who was answered. What was
+ * told before is in the other bank, which was flushed (runs.c). */
+static bool bank_before(struct layout_record *rec, struct word w, struct layout_bank *bank)
+{
+	struct word earlier = w;
+
+	if (w.state != REC_DONE)
+		return false;
+	earlier.sequence = (w.sequence - 1) & 0x3ffff;
+	shared_out(bank, &rec->bank[!w.bank], sizeof(*bank));
+	return bank_valid(rec, bank) && bank_belongs(bank, earlier);
+}
+
 /* Neither believed nor forgotten: what the other bank still knows, in doubt. */
 static void bank_rescue(struct layout_record *rec, struct word w, struct layout_bank *bank)
 {
@@ -142,7 +155,7 @@ static void bank_check(struct layout_record *rec, uint64_t word, struct layout_b
 {
 	struct word w = word_read(word);
 
-	if (!bank_valid(rec, bank) || !bank_belongs(bank, w))
+	if ((!bank_valid(rec, bank) || !bank_belongs(bank, w)) && !bank_before(rec, w, bank))
 		bank_rescue(rec, w, bank);
 }
 
@@ -244,8 +257,10 @@ bool record_view(struct ledger *l, struct layout_record *rec, struct stamp now,
 	}
 	w = word_read(out->word);
 	view_bank(out, &bank, now);
-	view_facts(out, &facts);
-	if (!sound)
+	/* Half a key that looks like a key must not be sent. */
+	if (sound)
+		view_facts(out, &facts);
+	else
 		view_damaged_facts(out);
 	out->owner = owner_life(l, w.owner, w.nonce, now);
 	out->owner_pid = w.owner ? owner_pid(l, w.owner, w.nonce) : 0;

@@ -120,6 +120,24 @@ static bool place_lock(struct ledger *l, struct layout_record *rec, uint64_t *to
 	return false;
 }
 
+/* The first place never used. After a power loss some beyond the mark may be in use. */
+static struct layout_record *place_fresh(struct ledger *l, uint64_t *number, uint64_t *token)
+{
+	uint64_t next = atomic_load_explicit(&l->header->next_record, memory_order_relaxed);
+
+	for (; next < l->fixed.record_count; next++) {
+		if (!file_populate(l, l->fixed.records_at, next * sizeof(struct layout_record),
+		                   sizeof(struct layout_record)))
+			return NULL;
+		*number = next;
+		/* Release: a walk that sees the new end sees a zeroed or an older record. */
+		atomic_store_explicit(&l->header->next_record, next + 1, memory_order_release);
+		if (place_lock(l, record_at(l, next), token))
+			return record_at(l, next);
+	}
+	return NULL;
+}
+
 /* An empty place, under the table lock; locked, so that the sweep leaves it alone. */
 static struct layout_record *place_take(struct ledger *l, uint64_t *number, uint64_t *token)
 {
@@ -137,14 +155,19 @@ static struct layout_record *place_take(struct ledger *l, uint64_t *number, uint
 		return record_at(l, *number);
 	}
 	atomic_store_explicit(&l->header->record_cursor, cursor + search, memory_order_relaxed);
-	if (next >= count ||
-	    !file_populate(l, l->fixed.records_at, next * sizeof(struct layout_record),
-	                   sizeof(struct layout_record)))
-		return NULL;
-	*number = next;
-	/* Release: a walk that sees the new end sees a zeroed or an older record. */
-	atomic_store_explicit(&l->header->next_record, next + 1, memory_order_release);
-	return place_lock(l, record_at(l, next), token) ? record_at(l, next) : NULL;
+	return place_fresh(l, number, token);
+}
+
+/* Under the table lock nobody alive is between binding a key and publishing its record: a key whose
+ * record is empty was left by a death or a power loss. */
+static bool key_used(struct ledger *l, const uint8_t *own_key)
+{
+	int64_t id = key_find(l, own_key);
+	struct layout_record *rec = id >= 0 ? record_of(l, (uint64_t)id, NULL) : NULL;
+	struct layout_bank bank;
+	uint64_t there, word;
+
+	return rec && record_read(l, rec, &there, &word, &bank);
 }
 
 /* Somebody was faster. A delivered one of another own key is not in the way: under `trust` the
@@ -156,7 +179,7 @@ static bool appeared(struct ledger *l, const struct record_new *rec, bool keyed_
 {
 	struct record_view view;
 
-	if (rec->own_key && !keyed_over && key_find(l, rec->own_key) >= 0)
+	if (rec->own_key && !keyed_over && key_used(l, rec->own_key))
 		return true;
 	if (!find_by_hash(l, rec->content, INDEX_CONTENT, now, &view))
 		return false;

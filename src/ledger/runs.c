@@ -7,16 +7,31 @@
 
 enum { WAIT_SLICE_US = 250000 };
 
+/* Notes about a write that is done are not worth a flush each, but `done` must not be lost to one
+ * that is torn by a power loss. So the bank that was flushed is overwritten only when the note in
+ * the other one is on the disk too. */
+static int note_flush(struct ledger *l, struct change *c)
+{
+	int rc = LEDGER_OK;
+
+	if (c->word.state != REC_DONE)
+		return rc;
+	if (c->bank.flags & BANK_NOTED)
+		rc = file_flush(l);
+	c->bank.flags |= BANK_NOTED;
+	return rc;
+}
+
 static int begin(struct ledger *l, uint64_t id, uint32_t generation, struct change *c)
 {
 	int rc = change_begin(l, id, c);
 
 	if (rc != LEDGER_OK)
 		return rc;
-	if (c->bank.generation == generation)
-		return LEDGER_OK;
-	change_cancel(c);
-	return LEDGER_LOST;
+	rc = c->bank.generation == generation ? note_flush(l, c) : LEDGER_LOST;
+	if (rc != LEDGER_OK)
+		change_cancel(c);
+	return rc;
 }
 
 /* Its entry, a new one, or the place of the oldest delivered one (of all: the oldest asked). */
