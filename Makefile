@@ -97,7 +97,8 @@ $(BUILD)/tests/%: tests/%.c
 
 $(BUILD)/tests/crash/%: tests/crash/%.c $(BUILD)/core.a
 	$(call say,CC,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -o $@ $< $(ALL_LDFLAGS) $(BUILD)/core.a -lpthread
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -o $@ $< $(ALL_LDFLAGS) $(BUILD)/core.a \
+		$(if $(filter crash_images,$*),-Xlinker --wrap=shared_in -Xlinker --wrap=heap_give) -lpthread
 
 $(BUILD)/tests/nolocale.so: tests/gates/parts/nolocale.c
 	$(call say,LD,$@)

@@ -225,6 +225,11 @@ static void complete(struct ledger *l, const struct write *w)
 		v = find_write(l, w);
 		if (v.state == REC_DONE)
 			return;
+		/* What it was written with never got to the disk: no program resends that, it waits
+		 * for a person. */
+		if (v.state == REC_UNKNOWN && v.key[0] == '\0' &&
+		    ledger_resolve(l, &v, false, NULL, clock_now()) == LEDGER_OK)
+			continue;
 		rec.generation = v.state == REC_NONE ? 1 : v.generation;
 		if (v.state == REC_RESERVED || v.state == REC_SENT || v.state == REC_UNKNOWN)
 			rc = ledger_take(l, &v, clock_now(), &h);
