@@ -290,11 +290,13 @@ struct owner owner_self(struct ledger *l)
 	return (struct owner){0, 0};
 }
 
+/* Stored only when it says something new: each store makes the page dirty, and a flush write it. */
 void owner_seen(struct ledger *l, struct stamp now)
 {
 	struct owner self = owner_self(l);
+	uint64_t seen = lease_make(now, LEASE_SECONDS);
+	struct layout_owner *at = slot_at(l, self.slot);
 
-	if (self.slot)
-		atomic_store_explicit(&slot_at(l, self.slot)->seen, lease_make(now, LEASE_SECONDS),
-		                      memory_order_relaxed);
+	if (self.slot && atomic_load_explicit(&at->seen, memory_order_relaxed) != seen)
+		atomic_store_explicit(&at->seen, seen, memory_order_relaxed);
 }
