@@ -64,12 +64,14 @@ static bool is_orphan(struct ledger *l, uint64_t unit, uint64_t word, struct sta
 {
 	uint64_t age = ((uint64_t)(now.boot_us / 1000000) - (word & 0xfffffff)) & 0xfffffff;
 	uint64_t parent = atomic_load_explicit(&extent_at(l, unit)->parent, memory_order_relaxed);
-	struct layout_record *rec = record_of(l, parent, NULL);
+	struct layout_record *rec;
 	struct layout_bank bank;
 	uint64_t id, state;
 
+	/* First: looking at the record is a cache miss. */
 	if (age < ORPHAN_SECONDS)
 		return false;
+	rec = record_of(l, parent, NULL);
 	if (!rec || !record_read(l, rec, &id, &state, &bank) || id != parent)
 		return true;
 	return !(bank.flags & BANK_DAMAGED) && bank.facts != unit && bank.answer != unit;
