@@ -199,7 +199,8 @@ static struct record_view find_write(struct ledger *l, const struct write *w)
 }
 
 /* The stored answer is the one that was given, to the byte. */
-static bool answer_is(struct ledger *l, const struct write *w, const struct record_view *v)
+__attribute__((unused)) static bool answer_is(struct ledger *l, const struct write *w,
+                                              const struct record_view *v)
 {
 	struct buf blob = {0};
 	long status;
@@ -214,7 +215,7 @@ static bool answer_is(struct ledger *l, const struct write *w, const struct reco
 }
 
 /* What a courier does that resends a doubt with the same key. Ends with `done`, or the test. */
-static void complete(struct ledger *l, const struct write *w)
+__attribute__((unused)) static void complete(struct ledger *l, const struct write *w)
 {
 	struct record_new rec = w->rec;
 	struct record_view v;
