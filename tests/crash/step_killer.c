@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { MAIN = 1, NEIGHBOUR = 2, RUN = 5, TAKE_EVERY = 16 };
+enum { MAIN = 1, NEIGHBOUR = 2, OTHERS = 8, RUN = 5, TAKE_EVERY = 16 };
 
 struct told {
 	_Atomic int ready, returned, rc;
@@ -24,7 +24,7 @@ struct told {
 static struct told *told;
 static struct write w, neighbour;
 static char live_path[200], image_path[200];
-static char *live_map, *image_map, *blank;
+static char *live_map, *image_map, *blank, *crowd;
 /* Instructions between two changes of a lock or a state word. Just before and just after one it is
  * worst to stand still. How many there are before the first depends on the process id. */
 static struct {
@@ -144,6 +144,7 @@ struct phase {
 
 static const struct phase phases[] = {
         {"reserve", NULL, NULL, reserve_write, REC_NONE, REC_RESERVED, 0, true},
+        {"crowded", NULL, NULL, reserve_write, REC_NONE, REC_RESERVED, 0, true},
         {"again", freed_before, NULL, reserve_write, REC_FREED, REC_RESERVED, 0, false},
         {"next", done_before, NULL, reserve_write, REC_DONE, REC_RESERVED, 0, false},
         {"sent", NULL, reserve_write, gate_write, REC_RESERVED, REC_SENT, 0, true},
@@ -205,22 +206,42 @@ static void child_run(const struct phase *p)
 	_exit(0);
 }
 
+static void make_done(struct ledger *l, struct write *other)
+{
+	struct hold h;
+
+	other->rec.ttl_us = other->rec.tombstone_us = INT64_C(86400) * SECOND;
+	if (ledger_reserve(l, &other->rec, NULL, clock_now(), &h) != LEDGER_OK ||
+	    ledger_gate(l, &h, clock_now()) != LEDGER_OK ||
+	    ledger_done(l, &h, &other->reply, clock_now()) != LEDGER_OK)
+		fail("no neighbour");
+}
+
+/* So many that the sweep of one reserve does not come round to the record that is watched. */
+static void make_others(void)
+{
+	struct ledger *l = open_ledger(live_path, false, false);
+	struct write other;
+
+	for (unsigned i = 0; i < OTHERS; i++) {
+		write_make(&other, 10 + i, 30);
+		make_done(l, &other);
+	}
+	ledger_close(l);
+}
+
 /* A fresh ledger with a neighbour that nothing may touch, and a child stopped before its act. */
 static pid_t child_start(const struct phase *p)
 {
 	struct ledger *l;
-	struct hold h;
 	int status;
 	pid_t child;
 
 	where = p->name;
-	memcpy(live_map, blank, LEDGER_SIZE);
+	memcpy(live_map, strcmp(p->name, "crowded") == 0 ? crowd : blank, LEDGER_SIZE);
 	memset(told, 0, sizeof(*told));
 	l = open_ledger(live_path, false, false);
-	if (ledger_reserve(l, &neighbour.rec, NULL, clock_now(), &h) != LEDGER_OK ||
-	    ledger_gate(l, &h, clock_now()) != LEDGER_OK ||
-	    ledger_done(l, &h, &neighbour.reply, clock_now()) != LEDGER_OK)
-		fail("no neighbour");
+	make_done(l, &neighbour);
 	ledger_close(l);
 	run_earlier(p);
 	child = fork();
@@ -356,7 +377,7 @@ static bool is_turn(struct ledger *l)
 {
 	uint64_t locks = atomic_load(&l->header->table_lock), seen = turns.seen;
 
-	for (uint64_t i = 0; i < 3; i++)
+	for (uint64_t i = 0; i < OTHERS + 3; i++)
 		locks = locks * 31 + atomic_load(&record_at(l, i)->lock) * 7 +
 		        atomic_load(&record_at(l, i)->word);
 	turns.seen = locks;
@@ -508,10 +529,12 @@ static void set_up(const char *folder)
 	image_map = map_new(image_path);
 	blank = malloc(LEDGER_SIZE);
 	memcpy(blank, live_map, LEDGER_SIZE);
+	make_others();
+	crowd = malloc(LEDGER_SIZE);
+	memcpy(crowd, live_map, LEDGER_SIZE);
 	told = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	write_make(&w, MAIN, 300);
 	write_make(&neighbour, NEIGHBOUR, 700);
-	neighbour.rec.ttl_us = neighbour.rec.tombstone_us = INT64_C(86400) * SECOND;
 }
 
 int main(int argc, char **argv)

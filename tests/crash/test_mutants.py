@@ -70,6 +70,9 @@ MUTANTS = {
         "reserve.c", [("	at = record_at(l, (out->id & UINT32_MAX) - 1);\n	bank_start(",
                        "	at = record_of(l, out->id, NULL);\n	bank_start(")],
         ["step_killer", WALK, "reserve"], "does not go on"),
+    "no_look_after_publishing": (
+        "reserve.c", [("late = rc == LEDGER_OK && !lock_held(&l->header->table_lock, token);", "late = false;")],
+        ["step_killer", WALK, "crowded"], "two execute after a stall"),
     "key_of_nobody_counts": (
         "reserve.c", [("	return rec && record_read(l, rec, &there, &word, &bank);",
                        "	(void)there, (void)word, (void)bank;\n	return rec != NULL;")],
@@ -83,8 +86,8 @@ MUTANTS = {
 }
 
 
-ONCE_REAL = {"no_flush_of_a_note", "torn_note_is_a_doubt", "place_not_looked_at_again", "key_of_nobody_counts",
-             "facts_unsound_but_shown", "locks_of_the_dead_stay"}
+ONCE_REAL = {"no_look_after_publishing", "no_flush_of_a_note", "torn_note_is_a_doubt",
+             "place_not_looked_at_again", "key_of_nobody_counts", "facts_unsound_but_shown", "locks_of_the_dead_stay"}
 CHOSEN = sorted(set(MUTANTS) if SOAK else set(MUTANTS) - ONCE_REAL)
 
 

@@ -11,7 +11,7 @@ SHARED_MEMORY = pathlib.Path("/dev/shm")
 def test_step_killer(build):
     """Images of every instruction always; children that are really killed or stalled cost a walk to the place each."""
     with tempfile.TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None) as folder:
-        result = subprocess.run([str(build / "tests/crash/step_killer"), folder, "301" if SOAK else "6007"],
+        result = subprocess.run([str(build / "tests/crash/step_killer"), folder, "301" if SOAK else "9001"],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                 timeout=4 * 3600 if SOAK else 300)
     print(result.stdout)
