@@ -97,6 +97,7 @@ static int take_hold(struct writing *w, const struct record_view *view, struct v
 	        .ttl_us = rule->ttl,
 	        .tombstone_us = rule->key_ttl > rule->ttl ? rule->key_ttl : rule->ttl,
 	        .run = w->process->run_hash,
+	        .opaque = w->id.account_opaque,
 	};
 
 	if (identity_complete(&w->in, &w->id) != IDENTITY_OK)

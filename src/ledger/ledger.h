@@ -155,6 +155,9 @@ struct record_new {
 	uint32_t generation;
 	int64_t ttl_us, tombstone_us;
 	uint64_t run; /* 0: not known */
+	/* The account may be another name of one that is there: a record of the same content under
+	 * another account that is not settled is then as good as one of ours. */
+	bool opaque;
 };
 
 /* Our own hold on a record: the word we installed last. Copy it freely within the process. */

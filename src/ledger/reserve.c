@@ -170,6 +170,16 @@ static bool key_used(struct ledger *l, const uint8_t *own_key)
 	return rec && record_read(l, rec, &there, &word, &bank);
 }
 
+/* Two tokens of one caller at the same instant: the content differs by the account alone. */
+static bool neighbour_appeared(struct ledger *l, const struct record_new *rec, struct stamp now)
+{
+	struct record_view view;
+
+	return rec->opaque && rec->any_account &&
+	       find_by_hash(l, rec->any_account, INDEX_ANY, now, &view) &&
+	       memcmp(view.content, rec->content, LEDGER_HASH) != 0;
+}
+
 /* Somebody was faster. A delivered one of another own key is not in the way: under `trust` the
  * same content with a new key is a new write. Nor is one of an earlier generation: that was the
  * write of another run, which may ask for its answer again. A key that is to leave its old record
@@ -180,6 +190,8 @@ static bool appeared(struct ledger *l, const struct record_new *rec, bool keyed_
 	struct record_view view;
 
 	if (rec->own_key && !keyed_over && key_used(l, rec->own_key))
+		return true;
+	if (neighbour_appeared(l, rec, now))
 		return true;
 	if (!find_by_hash(l, rec->content, INDEX_CONTENT, now, &view))
 		return false;

@@ -570,6 +570,23 @@ static void other_account_hinders_until_delivered(void **state)
 	assert_int_equal(find(&other).hit, HIT_NONE);
 }
 
+/* Both looked before either wrote: one inserts, the other is told to look again. */
+static void opaque_accounts_do_not_insert_side_by_side(void **state)
+{
+	struct write w, other;
+	struct hold h;
+
+	(void)state;
+	write_make(&w, 1, 0);
+	write_make(&other, 2, 0);
+	memcpy(other.any, w.any, LEDGER_HASH);
+	w.rec.opaque = other.rec.opaque = true;
+	reserve(&w);
+	assert_int_equal(ledger_reserve(l, &other.rec, NULL, now, &h), LEDGER_LOST);
+	other.rec.opaque = false; /* a name and a password are another account */
+	assert_int_equal(ledger_reserve(l, &other.rec, NULL, now, &h), LEDGER_OK);
+}
+
 /* Another run's write of the same content has a record of its own, of the next generation. */
 static void runs_write_side_by_side(void **state)
 {
@@ -1088,6 +1105,7 @@ int main(void)
 	        CASE(new_key_on_delivered_content_is_a_record_of_its_own),
 	        CASE(key_moves_to_another_content),
 	        CASE(other_account_hinders_until_delivered),
+	        CASE(opaque_accounts_do_not_insert_side_by_side),
 	        CASE(runs_write_side_by_side),
 	        CASE(a_record_of_its_own_does_not_hide_a_neighbour),
 	        CASE(other_settings_hinder_until_delivered),
