@@ -9,13 +9,11 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
 #include "ledger/ledger.h"
 #include "policy/paths.h"
-
-enum { EXIT_GOOD = 0, EXIT_INVALID = 1, EXIT_USAGE = 2, EXIT_UNUSABLE = 3 };
 
 static const char help[] =
         "Usage: sendonce check [--json] POLICY\n"
@@ -28,44 +26,22 @@ static const char help[] =
         "Exit code: 0 the policy is good, 1 it is invalid, 2 usage,\n"
         "3 it, or its ledger, cannot be used.\n";
 
-static const char *env_look_up(void *ctx, const char *name)
-{
-	(void)ctx;
-	return getenv(name);
-}
-
 int cli_check_policy(const char *path, struct policy **out)
 {
 	struct policy_error error;
-	int rc = policy_load(path, env_look_up, NULL, out, &error);
+	int rc = policy_load(path, cli_env, NULL, out, &error);
 
 	if (rc)
 		fprintf(stderr, "%s\n", error.text);
 	return rc;
 }
 
-static void print_json_text(const char *text)
-{
-	putchar('"');
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c == '"' || c == '\\')
-			printf("\\%c", c);
-		else if (c < ' ' || c == 0x7f)
-			printf("\\u%04x", c);
-		else
-			putchar(c);
-	}
-	putchar('"');
-}
-
 static void print_json_error(const char *path, const struct policy_error *error)
 {
 	printf("{\"level\":\"error\",\"file\":");
-	print_json_text(path);
+	cli_json_text(stdout, path);
 	printf(",\"line\":%d,\"column\":%d,\"text\":", error->line, error->column);
-	print_json_text(error->text);
+	cli_json_text(stdout, error->text);
 	printf("}\n");
 }
 
@@ -84,7 +60,7 @@ static void print_warning(void *ctx, const char *text)
 		return;
 	}
 	printf("{\"level\":\"warning\",\"text\":");
-	print_json_text(text);
+	cli_json_text(stdout, text);
 	printf("}\n");
 }
 
@@ -95,14 +71,14 @@ static void print_result(const char *path, const struct policy *policy, const st
 		return;
 	}
 	printf("{\"level\":\"result\",\"file\":");
-	print_json_text(path);
+	cli_json_text(stdout, path);
 	printf(",\"rules\":%zu,\"warnings\":%lu}\n", policy->rule_count, w->count);
 }
 
 /* An error without a line is about the file, not about what it says. */
 static int exit_code(int rc, const struct policy_error *error)
 {
-	return rc == POLICY_INVALID && error->line > 0 ? EXIT_INVALID : EXIT_UNUSABLE;
+	return rc == POLICY_INVALID && error->line > 0 ? CLI_FAILED : CLI_CANNOT;
 }
 
 /* A ledger that is there has to be usable; one that is not is made by the first program that
@@ -114,21 +90,21 @@ static int try_ledger(const struct policy *policy)
 	struct ledger *ledger;
 	char path[4096];
 	bool is_default;
-	int rc = paths_ledger(policy, env_look_up, NULL, path, sizeof(path), &is_default);
+	int rc = paths_ledger(policy, cli_env, NULL, path, sizeof(path), &is_default);
 
 	if (rc) {
 		fprintf(stderr, "sendonce check: ledger path: %s %s\n", path, paths_error(rc));
-		return EXIT_UNUSABLE;
+		return CLI_CANNOT;
 	}
 	options.path = path;
 	if (access(path, F_OK) != 0 && errno == ENOENT)
-		return EXIT_GOOD;
+		return CLI_OK;
 	if (ledger_open(&options, &ledger, &error) != LEDGER_OK) {
 		fprintf(stderr, "sendonce check: %s\n", error.text);
-		return EXIT_UNUSABLE;
+		return CLI_CANNOT;
 	}
 	ledger_close(ledger);
-	return EXIT_GOOD;
+	return CLI_OK;
 }
 
 static int check(const char *path, bool json)
@@ -136,7 +112,7 @@ static int check(const char *path, bool json)
 	struct warnings w = {json, 0};
 	struct policy_error error;
 	struct policy *policy;
-	int rc = policy_load(path, env_look_up, NULL, &policy, &error);
+	int rc = policy_load(path, cli_env, NULL, &policy, &error);
 
 	if (rc) {
 		if (json)
@@ -155,26 +131,14 @@ static int check(const char *path, bool json)
 
 int cli_check(int argc, char **argv)
 {
-	static const struct option options[] = {
-	        {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
-	bool json = false;
-	int option;
+	bool json = false, done;
+	const struct cli_option options[] = {{.name = "json", .kind = CLI_FLAG, .at = &json}, {0}};
+	const struct cli_syntax syntax = {.command = "check", .help = help, .options = options};
+	int rc = cli_parse(&syntax, argc, argv, &done);
 
-	optind = 0; /* the command line was already walked once, up to the command's name */
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(help, stdout);
-			return EXIT_GOOD;
-		}
-		if (option != 'j') {
-			fputs(help, stderr);
-			return EXIT_USAGE;
-		}
-		json = true;
-	}
-	if (argc - optind != 1) {
-		fprintf(stderr, "sendonce check: give one policy file\n%s", help);
-		return EXIT_USAGE;
-	}
+	if (rc || done)
+		return rc;
+	if (argc - optind != 1)
+		return cli_usage("check", "give one policy file");
 	return check(argv[optind], json);
 }

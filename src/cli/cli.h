@@ -62,6 +62,40 @@ struct cli_common {
 int cli_parse_common(const char *command, const char *help, int argc, char **argv,
                      struct cli_common *out);
 
+/* --- options --- */
+
+enum cli_kind {
+	CLI_FLAG,  /* no value; sets a bool */
+	CLI_TEXT,  /* a value, kept as a const char * into argv */
+	CLI_MAYBE, /* the same, or "" where there is no `=value` */
+	CLI_ENV,   /* a value, put into a variable of the environment */
+	CLI_PATH,  /* the same, made absolute */
+	CLI_CALL,  /* a value, given to a function that returns 0 or an exit code */
+	CLI_LATER  /* known, but not supported in this version */
+};
+struct cli_option {
+	const char *name; /* without the dashes */
+	enum cli_kind kind;
+	void *at;        /* what is set, or the function's context */
+	const char *env; /* CLI_ENV, CLI_PATH */
+	int (*call)(void *ctx, const char *value);
+};
+struct cli_syntax {
+	const char *command, *help;
+	const struct cli_option *options; /* at most 30, a null name at the end; not --help */
+	bool stop_at_operand;             /* what follows it belongs to somebody else */
+};
+/* optind is at the first operand afterwards. 0, or an exit code after a message; `*done`: --help
+ * was asked for and printed. */
+int cli_parse(const struct cli_syntax *syntax, int argc, char **argv, bool *done);
+
+#define CLI_PLACE_OPTIONS(json)                                                                    \
+	{.name = "policy", .kind = CLI_PATH, .env = "SENDONCE_POLICY"},                            \
+	        {.name = "ledger", .kind = CLI_PATH, .env = "SENDONCE_LEDGER"},                    \
+	{                                                                                          \
+		.name = "json", .kind = CLI_FLAG, .at = (json)                                     \
+	}
+
 /* --- records --- */
 
 /* In doubt: unknown, or sent by an owner who is gone. */

@@ -5,7 +5,6 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,42 +125,4 @@ int cli_open_ledger(const char *command, const struct cli_place *place, bool rea
 		                "--policy",
 		                place->ledger);
 	return cli_fail(CLI_CANNOT, command, "%s", error.text);
-}
-
-int cli_parse_common(const char *command, const char *help, int argc, char **argv,
-                     struct cli_common *out)
-{
-	static const struct option options[] = {{"policy", required_argument, NULL, 'p'},
-	                                        {"ledger", required_argument, NULL, 'l'},
-	                                        {"json", no_argument, NULL, 'j'},
-	                                        {"help", no_argument, NULL, 'h'},
-	                                        {0}};
-	int option;
-
-	*out = (struct cli_common){false, false};
-	optind = 0;
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (option) {
-		case 'p':
-		case 'l':
-			if (cli_set_path(option == 'p' ? "SENDONCE_POLICY" : "SENDONCE_LEDGER",
-			                 optarg))
-				return CLI_CANNOT;
-			break;
-		case 'j':
-			out->json = true;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			out->done = true;
-			return 0;
-		default:
-			return cli_usage(command, "%s %s",
-			                 option == ':' ? "a value is missing after"
-			                               : "unknown option",
-			                 argv[optind - 1]);
-		}
-	}
-	return 0;
 }

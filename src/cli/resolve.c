@@ -47,67 +47,8 @@ struct task {
 
 /* --- options --- */
 
-static int take_option(struct task *t, int option)
+static int check_options(struct task *t, int argc, char **argv)
 {
-	switch (option) {
-	case 'p':
-		return cli_set_path("SENDONCE_POLICY", optarg) ? CLI_CANNOT : 0;
-	case 'l':
-		return cli_set_path("SENDONCE_LEDGER", optarg) ? CLI_CANNOT : 0;
-	case 'x':
-		t->executed = true;
-		return 0;
-	case 'n':
-		t->not_executed = true;
-		return 0;
-	case 'a':
-		t->answer = optarg;
-		return 0;
-	case 'o':
-		t->person.name = optarg;
-		return 0;
-	case 'e':
-		t->person.evidence = optarg;
-		return 0;
-	default:
-		t->json = true;
-		return 0;
-	}
-}
-
-static int parse(struct task *t, int argc, char **argv)
-{
-	/* forget knows all but the first three */
-	static const struct option options[] = {{"executed", no_argument, NULL, 'x'},
-	                                        {"not-executed", no_argument, NULL, 'n'},
-	                                        {"answer", required_argument, NULL, 'a'},
-	                                        {"operator", required_argument, NULL, 'o'},
-	                                        {"evidence", required_argument, NULL, 'e'},
-	                                        {"policy", required_argument, NULL, 'p'},
-	                                        {"ledger", required_argument, NULL, 'l'},
-	                                        {"json", no_argument, NULL, 'j'},
-	                                        {"help", no_argument, NULL, 'h'},
-	                                        {0}};
-	int option, rc;
-
-	optind = 0;
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":h", options + (t->forget ? 3 : 0), NULL)) !=
-	       -1) {
-		if (option == ':' || option == '?')
-			return cli_usage(t->command, "%s %s",
-			                 option == ':' ? "a value is missing after"
-			                               : "unknown option",
-			                 argv[optind - 1]);
-		if (option == 'h') {
-			fputs(t->forget ? forget_help : resolve_help, stdout);
-			t->done = true;
-			return 0;
-		}
-		rc = take_option(t, option);
-		if (rc)
-			return rc;
-	}
 	if (argc - optind != 1)
 		return cli_usage(t->command, "give one KEY");
 	t->key = argv[optind];
@@ -116,6 +57,25 @@ static int parse(struct task *t, int argc, char **argv)
 	if (t->answer && !t->executed)
 		return cli_usage(t->command, "--answer goes with --executed");
 	return 0;
+}
+
+static int parse(struct task *t, int argc, char **argv)
+{
+	/* forget knows all but the first three */
+	const struct cli_option options[] = {
+	        {.name = "executed", .kind = CLI_FLAG, .at = &t->executed},
+	        {.name = "not-executed", .kind = CLI_FLAG, .at = &t->not_executed},
+	        {.name = "answer", .kind = CLI_TEXT, .at = &t->answer},
+	        {.name = "operator", .kind = CLI_TEXT, .at = &t->person.name},
+	        {.name = "evidence", .kind = CLI_TEXT, .at = &t->person.evidence},
+	        CLI_PLACE_OPTIONS(&t->json),
+	        {0}};
+	const struct cli_syntax syntax = {.command = t->command,
+	                                  .help = t->forget ? forget_help : resolve_help,
+	                                  .options = options + (t->forget ? 3 : 0)};
+	int rc = cli_parse(&syntax, argc, argv, &t->done);
+
+	return rc || t->done ? rc : check_options(t, argc, argv);
 }
 
 /* --- the answer of a resolved write --- */

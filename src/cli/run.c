@@ -53,55 +53,31 @@ static int set_new_run(void)
 	return cli_set_env("SENDONCE_RUN", name) ? CLI_CANNOT : 0;
 }
 
-static int take_option(int option, char **argv)
+static int take_run(void *ctx, const char *value)
 {
-	switch (option) {
-	case 'p':
-		return cli_set_path("SENDONCE_POLICY", optarg) ? CLI_CANNOT : 0;
-	case 'l':
-		return cli_set_path("SENDONCE_LEDGER", optarg) ? CLI_CANNOT : 0;
-	case 'm':
-		return cli_set_env("SENDONCE_MODE", optarg) ? CLI_CANNOT : 0;
-	case 's':
-		return cli_set_env("SENDONCE_SCOPE", optarg) ? CLI_CANNOT : 0;
-	case 'r':
-		if (strcmp(optarg, "new") == 0)
-			return set_new_run();
-		return cli_set_env("SENDONCE_RUN", optarg) ? CLI_CANNOT : 0;
-	case 'u':
-		return cli_usage("run", "%s is not supported in this version", argv[optind - 1]);
-	case ':':
-		return cli_usage("run", "a value is missing after %s", argv[optind - 1]);
-	default:
-		return cli_usage("run", "unknown option %s", argv[optind - 1]);
-	}
+	(void)ctx;
+	if (strcmp(value, "new") == 0)
+		return set_new_run();
+	return cli_set_env("SENDONCE_RUN", value) ? CLI_CANNOT : 0;
 }
 
 static int parse(int argc, char **argv, bool *done)
 {
-	static const struct option options[] = {{"policy", required_argument, NULL, 'p'},
-	                                        {"ledger", required_argument, NULL, 'l'},
-	                                        {"mode", required_argument, NULL, 'm'},
-	                                        {"scope", required_argument, NULL, 's'},
-	                                        {"run", required_argument, NULL, 'r'},
-	                                        {"report", optional_argument, NULL, 'u'},
-	                                        {"summary", no_argument, NULL, 'u'},
-	                                        {"help", no_argument, NULL, 'h'},
-	                                        {0}};
-	int option, rc = 0;
+	static const struct cli_option options[] = {
+	        {.name = "policy", .kind = CLI_PATH, .env = "SENDONCE_POLICY"},
+	        {.name = "ledger", .kind = CLI_PATH, .env = "SENDONCE_LEDGER"},
+	        {.name = "mode", .kind = CLI_ENV, .env = "SENDONCE_MODE"},
+	        {.name = "scope", .kind = CLI_ENV, .env = "SENDONCE_SCOPE"},
+	        {.name = "run", .kind = CLI_CALL, .call = take_run},
+	        {.name = "report", .kind = CLI_LATER},
+	        {.name = "summary", .kind = CLI_LATER},
+	        {0}};
+	/* the command's own options begin at its name, also without "--" */
+	static const struct cli_syntax syntax = {
+	        .command = "run", .help = help, .options = options, .stop_at_operand = true};
+	int rc = cli_parse(&syntax, argc, argv, done);
 
-	optind = 0;
-	opterr = 0;
-	/* "+": the command's own options begin at its name, also without "--" */
-	while (rc == 0 && (option = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(help, stdout);
-			*done = true;
-			return 0;
-		}
-		rc = take_option(option, argv);
-	}
-	if (rc == 0 && optind >= argc)
+	if (rc == 0 && !*done && optind >= argc)
 		return cli_usage("run", "no command given");
 	return rc;
 }

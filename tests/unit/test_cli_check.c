@@ -4,6 +4,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../../src/cli/options.c"
+#include "../../src/cli/place.c"
+#include "../../src/cli/show.c"
+/* last: its `help` would shadow a parameter of the others */
 #include "../../src/cli/check.c"
 
 static char out_text[8192], err_text[8192];
