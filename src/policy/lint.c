@@ -92,6 +92,11 @@ static void lint_match(const struct lint *l, const struct rule *rule)
 	const char *url = strrchr(rule->match_text, ' ');
 	const char *authority = strstr(rule->match_text, "://");
 
+	if (m->any_method)
+		warn(l, rule->line,
+		     "note: `%.200s` names every method: its reads are sent once too, and answered "
+		     "from the ledger",
+		     rule->match_text);
 	if (m->host_kind != HOST_ANY && url && authority && !strchr(authority + 3, '/'))
 		warn(l, rule->line, "`%.200s` names the path / only; all paths are %.200s/**",
 		     rule->match_text, url + 1);

@@ -81,11 +81,11 @@ enum matcher_scheme matcher_scheme(struct span text)
 
 static bool has_method(const struct matcher *m, struct span method)
 {
-	for (size_t i = 0; i < m->method_count; i++) {
+	for (size_t i = 0; i < m->method_count && !m->any_method; i++) {
 		if (span_equal(m->method[i], method))
 			return true;
 	}
-	return false;
+	return m->any_method;
 }
 
 static unsigned default_port(enum matcher_scheme scheme)
@@ -254,6 +254,8 @@ static bool covers_path(const struct matcher *a, const struct matcher *b)
 
 bool matcher_covers(const struct matcher *a, const struct matcher *b)
 {
+	if (b->any_method && !a->any_method)
+		return false;
 	for (size_t i = 0; i < b->method_count; i++) {
 		if (!has_method(a, b->method[i]))
 			return false;

@@ -1,8 +1,9 @@
 /* A compiled `match`: METHOD[,METHOD] SCHEME://HOST[:PORT]/PATH
  *
- * {name} or * = one segment of the path, ** = its rest, also an empty one; * = one label of the
- * host, or any port, or either scheme; ** after the scheme = every URL. Scheme and host are without
- * case, a missing port is the scheme's own, percent-encoded bytes of the path equal plain ones
+ * * in the place of the methods = every one. {name} or * = one segment of the path, ** = its rest,
+ * also an empty one; * = one label of the host, or any port, or either scheme; ** after the scheme
+ * = every URL. Scheme and host are without case, a missing port is the scheme's own,
+ * percent-encoded bytes of the path equal plain ones
  * (%2F stays inside its segment), case of the path counts, and so does a slash at its end. */
 #ifndef SENDONCE_POLICY_MATCHER_H
 #define SENDONCE_POLICY_MATCHER_H
@@ -24,6 +25,7 @@ struct segment {
 struct matcher {
 	char *copy; /* what the spans point into; percent-encoding is decoded in place */
 	char *path;
+	bool any_method; /* `*`: reads too, and methods nobody knows yet */
 	struct span method[METHOD_MAX];
 	size_t method_count;
 	enum matcher_scheme scheme;
@@ -35,7 +37,7 @@ struct matcher {
 	size_t segment_count;
 };
 
-enum { MATCHER_NOMEM = -1, MATCHER_BAD = -2, MATCHER_UNSUPPORTED = -3 };
+enum { MATCHER_NOMEM = -1, MATCHER_BAD = -2 };
 
 /* 0 and a matcher for matcher_free; else `*problem` says what is wrong and what would be right,
  * as the end of a sentence that begins with the pattern. */

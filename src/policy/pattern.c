@@ -25,14 +25,14 @@ static int parse_methods(struct matcher *m, struct span text, const char **probl
 {
 	if (text.n == 0 || text.p[text.n - 1] == ',')
 		return bad(problem, "has an empty method: write POST or POST,PUT without spaces");
+	m->any_method = span_is(text, "*");
+	if (m->any_method)
+		return 0;
 	while (text.n) {
 		struct span method = matcher_take_until(&text, ',');
 
-		if (span_is(method, "*")) {
-			*problem = "asks for every method (*), which is not supported in this "
-			           "version: list them, as in POST,PUT,PATCH,DELETE";
-			return MATCHER_UNSUPPORTED;
-		}
+		if (span_is(method, "*"))
+			return bad(problem, "lists * beside other methods: * alone is every one");
 		if (!value_is_token(method))
 			return bad(problem, "has no good method: write POST or POST,PUT");
 		for (size_t i = 0; i < method.n; i++) {

@@ -58,6 +58,8 @@ static const struct row rows[] = {
         {SCOPED "writes:\n" MATCH("POST https://h:*"), 1, "all paths are https://h:*/**"},
         {SCOPED "writes:\n" MATCH("POST https://h/"), 0, ""},
         {SCOPED "writes:\n" MATCH("POST *://**"), 0, ""},
+        {SCOPED "writes:\n" MATCH("* https://h/queue/pop"), 1,
+         "p.yaml:4: note: `* https://h/queue/pop` names every method: its reads are sent once"},
         {SCOPED "writes:\n" MATCH("POST https://**"), 0, ""},
         {SCOPED "writes:\n" MATCH("POST http://127.0.0.1/p"), 1,
          "p.yaml:4: `POST http://127.0.0.1/p` names the usual port only; any port is :*"},
