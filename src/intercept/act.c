@@ -74,6 +74,20 @@ static uint32_t generation_of(const struct record_view *view, struct verdict ver
 	return view->generation + (verdict.next_generation || verdict.own_record ? 1 : 0);
 }
 
+uint32_t act_key(const struct writing *w, const struct record_view *view, struct verdict verdict,
+                 char *key)
+{
+	uint32_t generation = generation_of(view, verdict);
+
+	if (verdict.kind != VERDICT_EXECUTE)
+		snprintf(key, KEY_TEXT_MAX + 1, "%s", view->key);
+	else if (w->id.has_own_key)
+		snprintf(key, KEY_TEXT_MAX + 1, "%s", w->id.own_key_text);
+	else
+		identity_key(&w->in, &w->id, generation, key);
+	return generation;
+}
+
 /* The record becomes this call's: reserved, taken over, or taken to be sent again. */
 static int take_hold(struct writing *w, const struct record_view *view, struct verdict verdict,
                      struct plan_texts *texts, struct hold *hold)
@@ -81,7 +95,6 @@ static int take_hold(struct writing *w, const struct record_view *view, struct v
 	const struct rule *rule = w->rule;
 	struct stamp now = clock_now();
 	bool fresh = view->state == REC_NONE || verdict.own_record;
-	uint32_t generation = generation_of(view, verdict);
 	struct record_new made = {
 	        .content = w->id.content,
 	        .any_account = w->id.any_account,
@@ -93,7 +106,6 @@ static int take_hold(struct writing *w, const struct record_view *view, struct v
 	        .operation = rule->operation,
 	        .key = texts->key,
 	        .trace = w->tally.trace,
-	        .generation = generation,
 	        .ttl_us = rule->ttl,
 	        .tombstone_us = rule->key_ttl > rule->ttl ? rule->key_ttl : rule->ttl,
 	        .run = w->process->run_hash,
@@ -102,15 +114,10 @@ static int take_hold(struct writing *w, const struct record_view *view, struct v
 
 	if (identity_complete(&w->in, &w->id) != IDENTITY_OK)
 		return LEDGER_NOMEM;
-	w->tally.generation = generation;
-	if (verdict.kind != VERDICT_EXECUTE) {
-		snprintf(texts->key, sizeof(texts->key), "%s", view->key);
+	made.generation = act_key(w, view, verdict, texts->key);
+	w->tally.generation = made.generation;
+	if (verdict.kind != VERDICT_EXECUTE)
 		return ledger_take(w->ledger, view, now, hold);
-	}
-	if (w->id.has_own_key)
-		snprintf(texts->key, sizeof(texts->key), "%s", w->id.own_key_text);
-	else
-		identity_key(&w->in, &w->id, generation, texts->key);
 	return ledger_reserve(w->ledger, &made, fresh ? NULL : view, now, hold);
 }
 

@@ -142,7 +142,7 @@ static void load_paths(struct process *p)
 		p->events_path[0] = '\0';
 }
 
-static void load_names(struct process *p)
+void process_names(struct process *p)
 {
 	const char *scope = env_text(ENV_SENDONCE_SCOPE), *run = env_text(ENV_SENDONCE_RUN);
 
@@ -198,7 +198,7 @@ static void load(void)
 	if (p->state == PROCESS_ON || env_text(ENV_SENDONCE_MODE))
 		choose_mode(p);
 	load_paths(p);
-	load_names(p);
+	process_names(p);
 	if (strcmp(p->mode, "audit") == 0)
 		make_events_folder(p);
 	tell(p);

@@ -37,6 +37,8 @@ const struct flavour *process_flavour(const void *caller);
 /* policy_env: the environment as it was when the process was loaded, then as it is now. */
 const char *process_env(void *ctx, const char *name);
 
+/* Fills in scope and run as policy and environment say; the command line explains with them. */
+void process_names(struct process *p);
 /* Loaded at the first call; never null, never changes afterwards. */
 const struct process *process_get(void);
 

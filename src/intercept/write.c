@@ -236,28 +236,41 @@ static void prefer_own(struct writing *w, struct stamp now, struct record_view *
 	}
 }
 
+int write_find(struct writing *w, struct stamp now, struct record_view *view)
+{
+	int rc = look_up(w, now, view);
+
+	return rc == LEDGER_NONE ? LEDGER_OK : rc;
+}
+
+struct verdict write_judge(struct writing *w, struct stamp now, struct record_view *view)
+{
+	struct asked asked = write_asked(w, view);
+	struct verdict verdict = verdict_decide(view, w->rule, &asked, now), hindered;
+	struct record_view other;
+
+	prefer_own(w, now, view, &verdict);
+	if (verdict.kind != VERDICT_EXECUTE || view->state == REC_NONE ||
+	    !is_hindered(w, now, &other, &hindered))
+		return verdict;
+	*view = other;
+	return hindered;
+}
+
 static enum step look(struct writing *w)
 {
 	struct stamp now = clock_now();
-	struct record_view view, other;
-	struct verdict verdict, hindered;
-	struct asked asked;
-	int rc = look_up(w, now, &view);
+	struct record_view view;
+	int rc = write_find(w, now, &view);
 
 	if (rc == LEDGER_NOMEM)
 		return refuse(w, REASON_LEDGER_UNAVAILABLE, NULL, false, false, "out of memory");
-	if (rc != LEDGER_OK && rc != LEDGER_NONE)
+	if (rc != LEDGER_OK)
 		return refuse(w, REASON_LEDGER_UNAVAILABLE, NULL, false, false,
 		              "the ledger could not be read: run `sendonce ledger verify`");
 	if (has_come(w, &view))
 		return act_attached(w, &view);
-	asked = write_asked(w, &view);
-	verdict = verdict_decide(&view, w->rule, &asked, now);
-	prefer_own(w, now, &view, &verdict);
-	if (verdict.kind == VERDICT_EXECUTE && view.state != REC_NONE &&
-	    is_hindered(w, now, &other, &hindered))
-		return act(w, &other, hindered);
-	return act(w, &view, verdict);
+	return act(w, &view, write_judge(w, now, &view));
 }
 
 CURLcode write_perform(struct shadow *s, const struct process *process, const struct rule *rule,

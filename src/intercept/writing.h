@@ -49,8 +49,18 @@ enum step {
 
 /* write.c */
 struct asked write_asked(const struct writing *w, const struct record_view *view);
+/* The record of this write as it is now; a view of state REC_NONE where there is none. LEDGER_OK,
+ * or why the ledger could not be asked. Needs `process`, `rule`, `ledger`, `in` and `id` only, as
+ * write_judge does: the command line explains with them what a program would get. */
+int write_find(struct writing *w, struct stamp now, struct record_view *view);
+/* The verdict on it. `view` becomes the record the verdict is about, which may be another one. */
+struct verdict write_judge(struct writing *w, struct stamp now, struct record_view *view);
 
 /* act.c */
+/* The key a verdict that sends would send with, into KEY_TEXT_MAX + 1 bytes, and the generation it
+ * belongs to. */
+uint32_t act_key(const struct writing *w, const struct record_view *view, struct verdict verdict,
+                 char *key);
 enum step act_execute(struct writing *w, const struct record_view *view, struct verdict verdict);
 enum step act_join(struct writing *w, const struct record_view *view);
 enum step act_replay(struct writing *w, const struct record_view *view, struct verdict verdict);

@@ -202,6 +202,25 @@ bool matcher_matches(const struct matcher *m, const struct policy_target *target
 	       path_matches(m, target->path);
 }
 
+unsigned matcher_differs(const struct matcher *m, const struct policy_target *target)
+{
+	enum matcher_scheme scheme = matcher_scheme(target->scheme);
+	unsigned port = target->port ? target->port : default_port(scheme);
+	unsigned parts = 0;
+
+	if (!has_method(m, target->method))
+		parts |= MATCH_METHOD;
+	if (m->scheme != SCHEME_ANY && m->scheme != scheme)
+		parts |= MATCH_SCHEME;
+	if (!host_matches(m, target->host))
+		parts |= MATCH_HOST;
+	if (!port_matches(m->port, scheme, port))
+		parts |= MATCH_PORT;
+	if (!path_matches(m, target->path))
+		parts |= MATCH_PATH;
+	return parts;
+}
+
 const struct rule *policy_match(const struct policy *policy, const struct policy_target *target)
 {
 	for (size_t i = 0; i < policy->rule_count; i++) {

@@ -48,6 +48,10 @@ void matcher_free(struct matcher *m);
 const char *matcher_path(const struct matcher *m);
 
 bool matcher_matches(const struct matcher *m, const struct policy_target *target);
+/* For people: every part of the target the pattern does not fit, MATCH_ bits; 0 where it matches.
+ */
+enum { MATCH_METHOD = 1, MATCH_SCHEME = 2, MATCH_HOST = 4, MATCH_PORT = 8, MATCH_PATH = 16 };
+unsigned matcher_differs(const struct matcher *m, const struct policy_target *target);
 /* Does `a` match whatever `b` matches? May say no where a proof would be long, never yes wrongly.
  */
 bool matcher_covers(const struct matcher *a, const struct matcher *b);
