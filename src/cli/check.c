@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -86,7 +87,7 @@ static int exit_code(int rc, const struct policy_error *error)
 static int try_ledger(const struct policy *policy)
 {
 	struct ledger_error error = {{0}};
-	struct ledger_options options = {.read_only = true};
+	struct ledger_options options = {.read_only = true, .group = policy->ledger_group};
 	struct ledger *ledger;
 	char path[4096];
 	bool is_default;
@@ -97,7 +98,7 @@ static int try_ledger(const struct policy *policy)
 		return CLI_CANNOT;
 	}
 	options.path = path;
-	if (access(path, F_OK) != 0 && errno == ENOENT)
+	if (strcmp(path, LEDGER_MEMORY) == 0 || (access(path, F_OK) != 0 && errno == ENOENT))
 		return CLI_OK;
 	if (ledger_open(&options, &ledger, &error) != LEDGER_OK) {
 		fprintf(stderr, "sendonce check: %s\n", error.text);

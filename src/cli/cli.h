@@ -37,14 +37,15 @@ const char *cli_env(void *ctx, const char *name);
 
 struct cli_place {
 	struct policy *policy; /* null: none named and none at the default path, or not needed */
-	char ledger[4096], events[4200];
+	char ledger[4096], events[4200]; /* events: empty where a ledger in memory has none */
 	bool ledger_default;
 };
 /* What the environment and the policy say. A policy that cannot be read is an error, except where
  * SENDONCE_LEDGER already says which ledger is meant. 0, or an exit code after a message. */
 int cli_find_place(const char *command, struct cli_place *out);
 void cli_free_place(struct cli_place *place);
-/* Opens it without creating it. 0, or an exit code after a message. */
+/* Opens it without creating it. 0, or an exit code after a message: also where it is in memory, the
+ * programs' own. */
 int cli_open_ledger(const char *command, const struct cli_place *place, bool read_only,
                     struct ledger **out);
 

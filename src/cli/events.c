@@ -238,7 +238,12 @@ int cli_events(int argc, char **argv)
 	rc = cli_find_place("events", &place);
 	if (rc)
 		return rc;
-	rc = open_and_print(place.events, common.json);
+	if (!place.events[0])
+		rc = cli_fail(CLI_CANNOT, "events",
+		              "the ledger is in memory and the policy names no `events`: no event "
+		              "is kept");
+	else
+		rc = open_and_print(place.events, common.json);
 	cli_free_place(&place);
 	return rc;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ledger/events.h"
 #include "policy/paths.h"
 
 int cli_usage(const char *command, const char *format, ...)
@@ -54,7 +55,7 @@ int cli_set_path(const char *name, const char *path)
 {
 	char here[4096], whole[8192];
 
-	if (*path == '/' || *path == '\0')
+	if (*path == '/' || *path == '\0' || strcmp(path, LEDGER_MEMORY) == 0)
 		return cli_set_env(name, path);
 	if (!getcwd(here, sizeof(here))) {
 		fprintf(stderr, "sendonce: this directory has no path: %s\n", strerror(errno));
@@ -97,8 +98,12 @@ int cli_find_place(const char *command, struct cli_place *out)
 	                  &out->ledger_default);
 	if (rc == 0)
 		rc = paths_events(out->policy, cli_env, NULL, out->events, sizeof(out->events));
-	if (rc == 0)
+	if (rc == PATHS_NOWHERE)
+		rc = 0;
+	if (rc == 0) {
+		event_log_shared(out->policy && out->policy->ledger_group);
 		return 0;
+	}
 	cli_free_place(out);
 	return cli_fail(CLI_CANNOT, command, "ledger path: %s %s", out->ledger, paths_error(rc));
 }
@@ -113,9 +118,17 @@ void cli_free_place(struct cli_place *place)
 int cli_open_ledger(const char *command, const struct cli_place *place, bool read_only,
                     struct ledger **out)
 {
-	struct ledger_options options = {
-	        .path = place->ledger, .read_only = read_only, .durable = true};
+	struct ledger_options options = {.path = place->ledger,
+	                                 .read_only = read_only,
+	                                 .durable = true,
+	                                 .group = place->policy && place->policy->ledger_group};
 	struct ledger_error error = {{0}};
+
+	if (strcmp(place->ledger, LEDGER_MEMORY) == 0)
+		return cli_fail(CLI_CANNOT, command,
+		                "ledger.path is `memory`: the ledger is inside the programs that "
+		                "use it and ends with them, so there is no file to look at; name a "
+		                "file in the policy to keep one");
 
 	if (ledger_open(&options, out, &error) == LEDGER_OK)
 		return 0;

@@ -107,7 +107,8 @@ static int try_ledger(const struct policy *policy)
 	struct ledger_options options = {.size = policy->ledger_size,
 	                                 .max_response = policy->max_response,
 	                                 .durable = policy->durability == DURABILITY_POWER,
-	                                 .create = true};
+	                                 .create = true,
+	                                 .group = policy->ledger_group};
 	struct ledger *ledger;
 	char path[4096];
 	int rc = paths_ledger(policy, cli_env, NULL, path, sizeof(path), &options.make_folder);

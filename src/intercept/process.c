@@ -140,6 +140,7 @@ static void load_paths(struct process *p)
 	if (paths_events(p->policy, process_env, NULL, p->events_path, sizeof(p->events_path)) !=
 	    PATHS_OK)
 		p->events_path[0] = '\0';
+	event_log_shared(p->policy && p->policy->ledger_group);
 }
 
 void process_names(struct process *p)
@@ -244,6 +245,7 @@ static struct ledger *open_ledger(struct ledger_error *error)
 	        .durable = policy->durability == DURABILITY_POWER,
 	        .create = true,
 	        .make_folder = process.ledger_default,
+	        .group = policy->ledger_group,
 	};
 
 	return ledger_open(&options, &made, error) == LEDGER_OK ? made : NULL;

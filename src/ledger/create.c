@@ -82,7 +82,7 @@ static int random_bytes(void *out, size_t n)
 	return got == (ssize_t)n ? 0 : -1;
 }
 
-static int header_fill(struct layout_fixed *f, uint64_t size)
+int create_header(struct layout_fixed *f, uint64_t size)
 {
 	struct stamp now = clock_now();
 
@@ -144,12 +144,12 @@ static int allocate(int fd, uint64_t size)
 	return rc ? -1 : 0;
 }
 
-static int fill_file(int fd, uint64_t size)
+static int fill_file(int fd, uint64_t size, bool group)
 {
 	struct layout_fixed fixed;
 
 	/* fchmod: neither the umask nor a folder's default ACL may make it more or less. */
-	if (fchmod(fd, 0600) != 0 || header_fill(&fixed, size) != 0)
+	if (fchmod(fd, group ? 0660 : 0600) != 0 || create_header(&fixed, size) != 0)
 		return -1;
 	if (allocate(fd, size) != 0 || write_tables(fd, &fixed) != 0)
 		return -1;
@@ -210,7 +210,7 @@ int create_file(const struct ledger_options *o, struct ledger_error *error)
 	if (fd < 0)
 		return fail_create(o->path, error);
 	filesize_enter(&guard);
-	if (fill_file(fd, (uint64_t)o->size / LAYOUT_PAGE * LAYOUT_PAGE) != 0)
+	if (fill_file(fd, (uint64_t)o->size / LAYOUT_PAGE * LAYOUT_PAGE, o->group) != 0)
 		rc = fail_create(o->path, error);
 	else if (link(temporary, o->path) != 0 && errno != EEXIST)
 		rc = fail_create(o->path, error);
@@ -239,7 +239,6 @@ static int make_folders(char *folder, struct ledger_error *error)
 	return LEDGER_OK;
 }
 
-/* Whoever may rename files in the folder may replace the ledger: not everybody, then. */
 int create_folder_check(const struct ledger_options *o, struct ledger_error *error)
 {
 	char folder[PATH_MAX];
@@ -265,9 +264,5 @@ int create_folder_check(const struct ledger_options *o, struct ledger_error *err
 	}
 	if (rc != LEDGER_OK)
 		return rc;
-	if ((st.st_mode & S_IWOTH) && !(st.st_mode & S_ISVTX))
-		return file_fail(error, LEDGER_CANNOT,
-		                 "%s: everybody may replace files in %s; chmod o-w that folder",
-		                 o->path, folder);
-	return LEDGER_OK;
+	return access_folder(&st, o->path, folder, o->group, error);
 }

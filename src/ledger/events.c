@@ -207,6 +207,24 @@ void event_format(struct buf *out, const struct event *e, struct stamp now)
 	errno = saved;
 }
 
+static atomic_bool shared_log;
+
+void event_log_shared(bool group)
+{
+	/* Relaxed: a setting; nothing is published by it. */
+	atomic_store_explicit(&shared_log, group, memory_order_relaxed);
+}
+
+/* An empty log of our own is one that was just made, with the umask's idea of its mode. */
+static void let_group_write(int fd)
+{
+	struct stat st;
+
+	if (atomic_load_explicit(&shared_log, memory_order_relaxed) && fstat(fd, &st) == 0 &&
+	    st.st_size == 0 && st.st_uid == geteuid())
+		fchmod(fd, 0660);
+}
+
 /* Never 0-2: a program that closed them may be about to print. */
 static int open_log(const char *path)
 {
@@ -232,6 +250,7 @@ int event_write(const char *path, const struct event *event)
 	if (!line.failed)
 		fd = open_log(path);
 	if (fd >= 0) {
+		let_group_write(fd);
 		filesize_enter(&guard);
 		do
 			n = write(fd, line.data, line.n);

@@ -30,6 +30,10 @@ struct event event_make(const char *name);
 /* The line itself, with its newline: time, pid and exe are filled in here. */
 void event_format(struct buf *out, const struct event *event, struct stamp now);
 
+/* Whether logs this process makes from now on are their folder's group's to write (0660), as the
+ * ledger beside them is. */
+void event_log_shared(bool group);
+
 /* 0, or -1 when the line was lost. Keeps errno. The file is made 0600 when missing. */
 int event_write(const char *path, const struct event *event);
 

@@ -92,28 +92,6 @@ static int check_filesystem(int fd, struct ledger *l, struct ledger_error *error
 	return LEDGER_OK;
 }
 
-static int check_stat(const struct stat *st, const char *path, struct ledger_error *error)
-{
-	if (!S_ISREG(st->st_mode))
-		return file_fail(error, LEDGER_FOREIGN, "%s: is not a regular file", path);
-	if (st->st_uid != geteuid())
-		return file_fail(
-		        error, LEDGER_CANNOT,
-		        "%s: belongs to user %u, this process runs as user %u; name another "
-		        "ledger or run as its owner",
-		        path, (unsigned)st->st_uid, (unsigned)geteuid());
-	if (st->st_mode & 077)
-		return file_fail(error, LEDGER_CANNOT,
-		                 "%s: others may read or write it (mode %03o); chmod 600 it if you "
-		                 "trust what is in it",
-		                 path, (unsigned)st->st_mode & 0777);
-	if (st->st_nlink != 1)
-		return file_fail(error, LEDGER_CANNOT,
-		                 "%s: has %lu names (hard links); a ledger has one", path,
-		                 (unsigned long)st->st_nlink);
-	return LEDGER_OK;
-}
-
 /* Our own plan of a file of this size must be what the header says, word for word. */
 static int check_plan(const struct layout_fixed *f, uint64_t size, const char *path,
                       struct ledger_error *error)
@@ -170,7 +148,7 @@ static int check_file(int fd, struct ledger *l, struct ledger_error *error)
 
 	if (fstat(fd, &st) != 0)
 		return file_fail(error, LEDGER_CANNOT, "%s: %s", l->path, strerror(errno));
-	rc = check_stat(&st, l->path, error);
+	rc = access_file(&st, l->path, l->group, error);
 	if (rc == LEDGER_OK)
 		rc = check_filesystem(fd, l, error);
 	return rc == LEDGER_OK ? check_header(fd, (uint64_t)st.st_size, l, error) : rc;
@@ -236,6 +214,7 @@ static struct ledger *ledger_new(const struct ledger_options *o)
 	memcpy(l->path, o->path, n);
 	l->durable = o->durable;
 	l->read_only = o->read_only;
+	l->group = o->group;
 	l->max_response = o->max_response;
 	find_exe(l);
 	return l;
@@ -247,37 +226,46 @@ static int map_file(int fd, struct ledger *l, struct ledger_error *error)
 	void *base = mmap(NULL, l->fixed.size, protection, MAP_SHARED, fd, 0);
 
 	if (base == MAP_FAILED)
-		return file_fail(error, LEDGER_CANNOT, "%s: cannot be mapped: %s", l->path,
-		                 strerror(errno));
+		return file_fail(error, LEDGER_CANNOT,
+		                 "%s: cannot be mapped: %s; its %llu bytes must fit into what the "
+		                 "process may use (ulimit -v)",
+		                 l->path, strerror(errno), (unsigned long long)l->fixed.size);
 	l->base = base;
 	l->size = l->fixed.size;
 	l->header = base;
 	return LEDGER_OK;
 }
 
-static int open_all(const struct ledger_options *o, struct ledger **out, struct ledger_error *error)
+static int open_and_map(const struct ledger_options *o, struct ledger *l,
+                        struct ledger_error *error)
 {
-	struct ledger *l;
-	int fd, rc;
+	int fd, rc = create_folder_check(o, error);
 
-	if (!o->path || o->path[0] != '/')
-		return file_fail(error, LEDGER_CANNOT,
-		                 "%s: the ledger's path must be absolute (begin with /)",
-		                 o->path ? o->path : "(none)");
-	l = ledger_new(o);
-	if (!l)
-		return file_fail(error, LEDGER_NOMEM, "%s: out of memory", o->path);
-	rc = create_folder_check(o, error);
-	if (rc != LEDGER_OK) {
-		free(l);
+	if (rc != LEDGER_OK)
 		return rc;
-	}
 	fd = open_file(o, error);
 	rc = fd >= 0 ? check_file(fd, l, error) : fd;
 	if (rc == LEDGER_OK)
 		rc = map_file(fd, l, error);
 	if (fd >= 0)
 		close(fd);
+	return rc;
+}
+
+static int open_all(const struct ledger_options *o, struct ledger **out, struct ledger_error *error)
+{
+	bool memory = memory_path(o->path);
+	struct ledger *l;
+	int rc;
+
+	if (!memory && (!o->path || o->path[0] != '/'))
+		return file_fail(error, LEDGER_CANNOT,
+		                 "%s: the ledger's path must be absolute (begin with /)",
+		                 o->path ? o->path : "(none)");
+	l = ledger_new(o);
+	if (!l)
+		return file_fail(error, LEDGER_NOMEM, "%s: out of memory", o->path);
+	rc = memory ? memory_map(l, o->size, error) : open_and_map(o, l, error);
 	if (rc != LEDGER_OK) {
 		free(l);
 		return rc;

@@ -13,6 +13,7 @@ struct ledger {
 	struct layout_fixed fixed; /* our own checked copy: the file's cannot move our bounds */
 	int64_t max_response;
 	bool durable, read_only;
+	bool group;                  /* 0660, several users: access.c */
 	shared64 self;               /* owner slot of this process: owner.c */
 	_Atomic bool heap_free_seen; /* the last search of the heap found room: heap.c */
 	_Atomic bool torn;           /* local, because the file's own word could not be trusted */
@@ -35,6 +36,19 @@ int create_file(const struct ledger_options *options, struct ledger_error *error
 void create_plan(struct layout_fixed *fixed, uint64_t size);
 int create_folder_check(const struct ledger_options *options, struct ledger_error *error);
 int create_fd_high(int fd); /* never 0-2; -1 with errno, fd closed */
+/* A new ledger's fixed part, with a new secret. 0, or -1: no random bytes. */
+int create_header(struct layout_fixed *fixed, uint64_t size);
+
+/* access.c */
+struct stat;
+/* May this file be used as a ledger, of one user or of a group? */
+int access_file(const struct stat *st, const char *path, bool group, struct ledger_error *error);
+int access_folder(const struct stat *st, const char *path, const char *folder, bool group,
+                  struct ledger_error *error);
+
+/* memory.c */
+bool memory_path(const char *path);
+int memory_map(struct ledger *l, int64_t size, struct ledger_error *error);
 
 /* shared.c */
 void shared_out(void *to, const void *from, size_t n);

@@ -34,14 +34,18 @@ struct ledger_error {
 
 enum { LEDGER_HASH = 32, LEDGER_KEY_MAX = 255, LEDGER_RUNS = 8, LEDGER_SECRET = 32 };
 
+/* Instead of a path: no file, a mapping shared with children forked later. */
+#define LEDGER_MEMORY "memory"
+
 struct ledger_options {
-	const char *path;     /* absolute */
+	const char *path;     /* absolute, or LEDGER_MEMORY */
 	int64_t size;         /* bytes, used at creation only */
 	int64_t max_response; /* bytes of one stored answer */
 	bool durable;         /* power: flush before sent and before done are reported */
 	bool create;          /* make it when it is missing */
 	bool make_folder;     /* and its folder, 0700 (default path only) */
 	bool read_only;       /* for the CLI: never writes, not even a repair */
+	bool group;           /* 0660 in a setgid folder: a daemon's users share it */
 };
 
 struct ledger;

@@ -24,6 +24,8 @@ const char *paths_error(int code)
 		return "is too long for a path";
 	case PATHS_NO_HOME:
 		return "no home directory: set SENDONCE_LEDGER or ledger.path in the policy";
+	case PATHS_NOWHERE:
+		return "is in memory: name a file for `events` in the policy";
 	default:
 		return "cannot be used as a path";
 	}
@@ -89,6 +91,10 @@ int paths_ledger(const struct policy *policy, policy_env *env, void *ctx, char *
 	*is_default = given == NULL;
 	if (room > 0)
 		*out = '\0';
+	if (given && strcmp(given, "memory") == 0) {
+		snprintf(out, room, "memory");
+		return PATHS_OK;
+	}
 	return given ? join(out, room, given, "") : default_ledger(env, ctx, out, room);
 }
 
@@ -104,6 +110,10 @@ int paths_events(const struct policy *policy, policy_env *env, void *ctx, char *
 	rc = paths_ledger(policy, env, ctx, out, room, &is_default);
 	if (rc)
 		return rc;
+	if (*out != '/') {
+		*out = '\0';
+		return PATHS_NOWHERE;
+	}
 	used = strlen(out);
 	if (used + sizeof(suffix) > room)
 		return PATHS_TOO_LONG;

@@ -16,7 +16,8 @@ enum paths_code {
 	PATHS_OK = 0,
 	PATHS_RELATIVE = -1, /* `out` holds the path as it was given */
 	PATHS_TOO_LONG = -2,
-	PATHS_NO_HOME = -3 /* a default path is wanted, and this user has no home */
+	PATHS_NO_HOME = -3, /* a default path is wanted, and this user has no home */
+	PATHS_NOWHERE = -4  /* a ledger in memory has no folder for an event log */
 };
 /* What a negative code means and what to do, for a message after the path. */
 const char *paths_error(int code);
@@ -26,7 +27,8 @@ int paths_policy(policy_env *env, void *ctx, char *out, size_t room, bool *named
 
 /* SENDONCE_LEDGER, else the policy's ledger.path, else $XDG_STATE_HOME/sendonce/ledger, else
  * ~/.local/state/sendonce/ledger. `*is_default` is true for the last two: only their folder is
- * made when it is missing. `policy` may be null. */
+ * made when it is missing. `policy` may be null. The word `memory` is not a path and stays as it is
+ * (LEDGER_MEMORY). */
 int paths_ledger(const struct policy *policy, policy_env *env, void *ctx, char *out, size_t room,
                  bool *is_default);
 

@@ -72,7 +72,7 @@ static int read_ledger_path(struct reader *r, const struct field *f, const struc
                             void *at)
 {
 	if (value->kind == NODE_SCALAR && span_is(value->text, "memory"))
-		return reader_fail_unsupported(r, f, value, NULL);
+		return reader_text(r, f, value, at);
 	return reader_path(r, f, value, at);
 }
 
@@ -130,7 +130,7 @@ static const struct field ledger_fields[] = {
         {"ledger.durability", reader_choice, AT(durability), durabilities},
         {"ledger.size", reader_size, AT(ledger_size), &least_ledger},
         {"ledger.max_response", reader_size, AT(max_response), NULL},
-        {"ledger.group", reader_off_bool, 0, NULL},
+        {"ledger.group", reader_bool, AT(ledger_group), NULL},
         {NULL, NULL, 0, NULL}};
 static const struct section ledger_section = {"`ledger`", ledger_fields};
 

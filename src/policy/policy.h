@@ -97,10 +97,11 @@ struct policy {
 	char *run;
 	char *step;
 	enum policy_unlisted unlisted;
-	char *ledger_path; /* null: the default path; "memory" is not supported in this version */
+	char *ledger_path; /* null: the default path; "memory": nothing on disk */
 	enum policy_durability durability;
 	int64_t ledger_size;  /* bytes */
 	int64_t max_response; /* bytes */
+	bool ledger_group;    /* the ledger is 0660 */
 	char *events_path;    /* null: beside the ledger */
 	struct rule *rules;   /* in the order of the file: the first match wins */
 	size_t rule_count;

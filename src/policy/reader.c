@@ -273,17 +273,6 @@ int reader_bool(struct reader *r, const struct field *f, const struct node *valu
 	return 0;
 }
 
-int reader_off_bool(struct reader *r, const struct field *f, const struct node *value, void *at)
-{
-	bool set = false;
-	int rc = reader_bool(r, f, value, &set);
-
-	(void)at;
-	if (!rc && set)
-		rc = reader_fail_unsupported(r, f, value, NULL);
-	return rc;
-}
-
 typedef const char *number_fn(struct span text, int64_t *out);
 
 static int read_number(struct reader *r, const struct field *f, const struct node *value,

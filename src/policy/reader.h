@@ -52,7 +52,6 @@ int reader_fields(struct reader *r, const struct node *map, const struct section
 reader_fn reader_section;   /* the struct itself; arg: struct section */
 reader_fn reader_choice;    /* an enum or int; arg: struct choice[], null text at the end */
 reader_fn reader_bool;      /* bool */
-reader_fn reader_off_bool;  /* nothing: only false is supported */
 reader_fn reader_text;      /* char *, not empty */
 reader_fn reader_duration;  /* int64_t; arg: struct number_limits or null */
 reader_fn reader_size;      /* int64_t; arg: struct number_limits or null */

@@ -171,6 +171,7 @@ static void test_policy_values(void **state)
 	                         "  durability: process\n"
 	                         "  size: 2GiB\n"
 	                         "  max_response: 0\n"
+	                         "  group: true\n"
 	                         "events: /var/log/sendonce\n");
 
 	(void)state;
@@ -182,6 +183,7 @@ static void test_policy_values(void **state)
 	assert_int_equal(p->durability, DURABILITY_PROCESS);
 	assert_int_equal(p->ledger_size, INT64_C(2) << 30);
 	assert_int_equal(p->max_response, 0);
+	assert_true(p->ledger_group);
 	assert_string_equal(p->events_path, "/var/log/sendonce");
 	policy_free(p);
 }

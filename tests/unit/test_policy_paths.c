@@ -51,6 +51,9 @@ static void ledger_takes_first_that_is_named(void **state)
 	         "/h/.local/state/sendonce/ledger",
 	         true},
 	        {"/p/l", {{{"SENDONCE_LEDGER", "l"}}}, PATHS_RELATIVE, "l", false},
+	        {"memory", {{{"HOME", "/h"}}}, PATHS_OK, "memory", false},
+	        {"/p/l", {{{"SENDONCE_LEDGER", "memory"}}}, PATHS_OK, "memory", false},
+	        {"memory", {{{"SENDONCE_LEDGER", "/e/l"}}}, PATHS_OK, "/e/l", false},
 	        {"p/l", {{{"HOME", "/h"}}}, PATHS_RELATIVE, "p/l", false},
 	        {NULL,
 	         {{{"XDG_STATE_HOME", "x"}, {"HOME", "/h"}}},
@@ -96,6 +99,7 @@ static void events_are_beside_the_ledger_unless_named(void **state)
 {
 	struct variables env = {{{"SENDONCE_LEDGER", "/e/l"}}};
 	struct variables relative = {{{"SENDONCE_LEDGER", "l"}}};
+	struct variables memory = {{{"SENDONCE_LEDGER", "memory"}}};
 	char named_path[] = "/p/events", bad_path[] = "events";
 	struct policy named = {.events_path = named_path}, plain = {0},
 	              bad = {.events_path = bad_path};
@@ -106,6 +110,9 @@ static void events_are_beside_the_ledger_unless_named(void **state)
 	assert_string_equal(out, "/e/l.events.jsonl");
 	assert_int_equal(paths_events(NULL, from_table, &env, out, sizeof(out)), 0);
 	assert_string_equal(out, "/e/l.events.jsonl");
+	assert_int_equal(paths_events(&plain, from_table, &memory, out, sizeof(out)),
+	                 PATHS_NOWHERE);
+	assert_int_equal(paths_events(&named, from_table, &memory, out, sizeof(out)), 0);
 	assert_int_equal(paths_events(&named, from_table, &env, out, sizeof(out)), 0);
 	assert_string_equal(out, "/p/events");
 	assert_int_equal(paths_events(&plain, from_table, &relative, out, sizeof(out)),
