@@ -29,22 +29,55 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+/* The next decoded byte of a text that is not empty. */
+static char take_char(struct span *raw)
+{
+	char c = *raw->p == '+' ? ' ' : *raw->p;
+	size_t used = 1;
+
+	if (c == '%' && raw->n > 2 && hex_digit(raw->p[1]) >= 0 && hex_digit(raw->p[2]) >= 0) {
+		c = (char)(hex_digit(raw->p[1]) * 16 + hex_digit(raw->p[2]));
+		used = 3;
+	}
+	*raw = (struct span){raw->p + used, raw->n - used};
+	return c;
+}
+
 /* Decodes into `to`, which has room; returns what was written. */
 static struct span decode(struct span raw, char *to)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < raw.n; i++) {
-		char c = raw.p[i] == '+' ? ' ' : raw.p[i];
-
-		if (c == '%' && raw.n - i > 2 && hex_digit(raw.p[i + 1]) >= 0 &&
-		    hex_digit(raw.p[i + 2]) >= 0) {
-			c = (char)(hex_digit(raw.p[i + 1]) * 16 + hex_digit(raw.p[i + 2]));
-			i += 2;
-		}
-		to[n++] = c;
-	}
+	while (raw.n)
+		to[n++] = take_char(&raw);
 	return (struct span){to, n};
+}
+
+/* Decoded, the raw name equals `name`. */
+static bool is_named(struct span raw, struct span name)
+{
+	size_t i = 0;
+
+	while (raw.n && i < name.n) {
+		if (take_char(&raw) != name.p[i++])
+			return false;
+	}
+	return raw.n == 0 && i == name.n;
+}
+
+bool form_value(struct span text, struct span name, struct buf *out)
+{
+	while (text.n) {
+		struct span value, raw = span_cut(text, '&', &text),
+		                   key = span_cut(raw, '=', &value);
+
+		if (raw.n == 0 || !is_named(key, name))
+			continue;
+		while (value.n)
+			buf_add_char(out, take_char(&value));
+		return true;
+	}
+	return false;
 }
 
 static int compare(const void *left, const void *right)

@@ -276,7 +276,7 @@ static long index_of(struct span token)
 	return v;
 }
 
-static uint32_t child(const struct json_doc *doc, uint32_t at, struct span token)
+uint32_t json_child(const struct json_doc *doc, uint32_t at, struct span token)
 {
 	const struct json_node *node = doc->node;
 	bool object = node[at].kind == JSON_OBJECT;
@@ -300,7 +300,7 @@ uint32_t json_find(const struct json_doc *doc, struct span pointer)
 		return at;
 	span_cut(rest, '/', &rest);
 	while (at && rest.p)
-		at = child(doc, at, span_cut(rest, '/', &rest));
+		at = json_child(doc, at, span_cut(rest, '/', &rest));
 	return at;
 }
 

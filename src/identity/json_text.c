@@ -242,6 +242,29 @@ void json_emit_string(struct span text, struct buf *out)
 	buf_add_char(out, '"');
 }
 
+/* As emit_decoded, but plain text: only a lone surrogate, which has no UTF-8, stays an escape. */
+void json_decode_string(struct span text, struct buf *out)
+{
+	struct units u = units_of(text, SPELLED_JSON);
+	int c = unit_next(&u);
+
+	while (c != UNIT_END) {
+		int next = unit_next(&u);
+
+		if (c >= 0xd800 && c < 0xdc00 && next >= 0xdc00 && next < 0xe000) {
+			emit_code(0x10000U +
+			                  (((unsigned)c & 0x3ff) << 10 | ((unsigned)next & 0x3ff)),
+			          out);
+			next = unit_next(&u);
+		} else if (c < 0x80) {
+			buf_add_char(out, (char)c);
+		} else {
+			emit_unit(c, out);
+		}
+		c = next;
+	}
+}
+
 static const char *skip_digits(const char *p, const char *end)
 {
 	while (p < end && *p >= '0' && *p <= '9')

@@ -62,6 +62,8 @@ enum { JSON_INVALID = -1, JSON_NOMEM = -2 };
 int json_parse(struct json_doc *doc, struct span text);
 void json_free(struct json_doc *doc);
 uint32_t json_find(const struct json_doc *doc, struct span pointer); /* RFC 6901; JSON_NONE */
+/* The member or element that one token of a pointer names. */
+uint32_t json_child(const struct json_doc *doc, uint32_t at, struct span token);
 void json_emit(const struct json_doc *doc, uint32_t at, struct buf *out);
 /* See json_canonical_parts. Returns how many of `fields` are there. */
 size_t json_emit_parts(struct json_doc *doc, const struct text_list *fields,
@@ -75,11 +77,19 @@ int json_compare_names(struct span a, struct span b);
 bool json_name_is(struct span name, struct span token); /* a JSON pointer's token, as written */
 void json_emit_string(struct span text, struct buf *out);
 void json_emit_number(struct span text, struct buf *out);
+/* The text of a string, its escapes resolved. */
+void json_decode_string(struct span text, struct buf *out);
 
 /* --- form.c: as form_canonical, for the selectors of one kind. `found` (may be null) counts the
  * fields that are there. */
 int form_parts(struct span text, enum selector_kind kind, const struct text_list *fields,
                const struct text_list *ignore, struct buf *out, size_t *found);
+
+/* The first pair of that name, its value decoded; false when there is none. */
+bool form_value(struct span text, struct span name, struct buf *out);
+
+/* --- graphql.c: is an operation of that kind (query, mutation, subscription) in the document? */
+bool graphql_has(struct span text, struct span kind);
 
 /* --- multipart.c: the parts, without the boundary; -1 when it isn't well-formed. */
 int multipart_canonical(struct span body, struct span boundary, struct buf *out);

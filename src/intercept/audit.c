@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "courier/passes.h"
 #include "intercept/chain.h"
+#include "intercept/choose.h"
 #include "intercept/fetch.h"
 #include "intercept/fold.h"
 #include "intercept/gather.h"
@@ -130,6 +131,12 @@ static void identify(struct audit *a, const struct span *body)
 		a->in.body = *body;
 		a->in.content_type = outgoing_header(&a->out, "Content-Type");
 	}
+	if (body && choose_is_open(a->shadow, a->rule)) {
+		a->rule = choose_read(a->process, a->rule, &a->in);
+		a->in.rule = a->rule;
+		if (!a->rule)
+			return;
+	}
 	gather_trace(&a->own, a->trace);
 	a->identified = identity_begin(&a->in, &a->id) == IDENTITY_OK;
 }
@@ -197,6 +204,8 @@ static void tell(struct audit *a, CURLcode code)
 	struct event e = notice_event(a->process, a->rule ? "write" : "unlisted");
 	struct buf path = {0};
 
+	if (!a->rule && a->process->policy->unlisted != UNLISTED_AUDIT)
+		return; /* a `when` that does not hold */
 	describe(a, code, &e);
 	if (a->rule) {
 		describe_listed(a, code, &e);

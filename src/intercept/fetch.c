@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "intercept/redirect.h"
 #include "intercept/write.h"
 #include "request/body.h"
 #include "request/capture.h"
@@ -58,6 +59,7 @@ static enum verdict_reason no_room(struct ledger_error *error)
 struct lent {
 	struct fetch_reader read;
 	struct body_source source;
+	bool whole; /* there is no more to come */
 	curl_seek_callback seek;
 	void *seek_data;
 };
@@ -67,7 +69,7 @@ static size_t lent_read(char *out, size_t size, size_t n, void *ctx)
 	struct lent *l = ctx;
 	size_t got = fetch_read(out, size, n, &l->read);
 
-	return got ? got : l->source.read(out, size, n, l->source.data);
+	return got || l->whole ? got : l->source.read(out, size, n, l->source.data);
 }
 
 /* The program's stream begins where the body does. */
@@ -76,6 +78,7 @@ static int lent_seek(void *ctx, curl_off_t offset, int origin)
 	struct lent *l = ctx;
 
 	l->read.at = payload_size(l->read.payload);
+	l->whole = false;
 	return l->seek(l->seek_data, offset, origin);
 }
 
@@ -104,16 +107,19 @@ static void take_back(struct shadow *s)
 	set(s->handle, CURLOPT_SEEKDATA, options_pointer(&s->options, CURLOPT_SEEKDATA));
 }
 
-/* On the program's own handle, as it came; and that is said. False: it cannot be sent again. */
+/* On the program's own handle, as it came; and that is said, if there is something to say. False:
+ * it cannot be sent again. */
 static bool natively(struct writing *w, const char *why)
 {
 	struct shadow *s = w->shadow;
 
 	if (!fetch_give_form(s))
 		return false;
-	write_unprotected(s, w->process, w->rule, why);
+	if (why)
+		write_unprotected(s, w->process, w->rule, why);
 	s->playing = NULL; /* what the program asks of its handle now is libcurl's to answer */
-	w->code = CURL_FN(s->flavour, easy_perform)(s->handle);
+	w->code = !why && redirect_possible(s) ? redirect_perform(s)
+	                                       : CURL_FN(s->flavour, easy_perform)(s->handle);
 	w->unplayed = w->over = true;
 	return true;
 }
@@ -142,6 +148,24 @@ static enum verdict_reason oversize(struct writing *w, struct payload *read)
 		take_back(s);
 	free(l);
 	return sent ? REASON_NONE : REASON_BODY_TOO_LARGE;
+}
+
+void fetch_pass(struct writing *w)
+{
+	struct shadow *s = w->shadow;
+	struct lent *l = calloc(1, sizeof(*l)); /* on the heap, as above */
+
+	w->over = true;
+	w->code = CURLE_OUT_OF_MEMORY;
+	if (!l)
+		return;
+	l->read.payload = w->payload;
+	l->source = body_source_of(&s->options);
+	l->whole = true;
+	lend(s, l);
+	natively(w, NULL);
+	take_back(s);
+	free(l);
 }
 
 /* --- a read callback --- */

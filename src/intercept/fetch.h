@@ -8,6 +8,8 @@
 /* Read, or rendered, what the request will carry: w->in.body and w->payload. A reason: refuse.
  * w->over: the call has ended, with w->code. */
 enum verdict_reason fetch_body(struct writing *w, struct ledger_error *error);
+/* No rule names the request after all: libcurl performs it, the body that was read first. */
+void fetch_pass(struct writing *w);
 /* What the call leaves behind. A body of which no byte left is kept for the next call: the
  * program's stream is at its end, where libcurl would not have touched it. */
 void fetch_end(struct writing *w);

@@ -13,6 +13,7 @@
 #include "base/curlapi.h"
 #include "intercept/audit.h"
 #include "intercept/chain.h"
+#include "intercept/choose.h"
 #include "intercept/fetch.h"
 #include "intercept/gather.h"
 #include "intercept/inplace.h"
@@ -138,38 +139,6 @@ static CURLcode hook_easy_setopt(CURL *handle, CURLoption option, uintptr_t word
 	return code;
 }
 
-static const struct rule *ask_policy(const struct shadow *s, const char *method,
-                                     const struct process *process)
-{
-	const struct request_target *t = &s->target;
-	struct policy_target target = {
-	        .method = span_of(method),
-	        .scheme = span_of(t->scheme),
-	        .host = span_of(t->host),
-	        .port = t->port,
-	        .path = span_of(t->path),
-	};
-
-	return policy_match(process->policy, &target);
-}
-
-/* The rule for the request this handle is about to make; null: none, or it is not HTTP. */
-static const struct rule *rule_of(struct shadow *s, const struct process *process)
-{
-	struct ruled *known = &s->ruled;
-	const char *method = request_method(&s->options);
-	size_t n = strlen(method);
-
-	if (known->made == s->target.made && strcmp(known->method, method) == 0)
-		return known->rule;
-	if (n >= sizeof(known->method))
-		return ask_policy(s, method, process);
-	memcpy(known->method, method, n + 1);
-	known->rule = ask_policy(s, method, process);
-	known->made = s->target.made;
-	return known->rule;
-}
-
 /* Only written down: a listed write in mode audit, an unlisted one where the policy wants them. */
 static bool is_audited(const struct shadow *s, const struct process *process,
                        const struct rule *rule)
@@ -200,7 +169,7 @@ static enum answerer perform(struct shadow *s, CURLcode *code)
 		*code = write_refuse_policy(s, process);
 		return US;
 	}
-	rule = rule_of(s, process);
+	rule = choose_rule(s, process);
 	if (is_audited(s, process, rule)) {
 		*code = audit_perform(s, process, rule);
 		return US;
@@ -380,7 +349,7 @@ static CURLMcode look_at_added(struct shadow *s)
 	    request_target_update(&s->target, s->flavour, &s->options) != 0 || !s->target.valid)
 		return CURLM_OK;
 	if (process->state != PROCESS_BROKEN) {
-		rule = rule_of(s, process);
+		rule = choose_rule(s, process);
 		if (rule)
 			write_unprotected(s, process, rule, "multi interface");
 		return CURLM_OK;

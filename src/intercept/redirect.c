@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "intercept/chain.h"
+#include "intercept/choose.h"
 #include "intercept/process.h"
 #include "intercept/write.h"
 
@@ -20,11 +21,17 @@ struct redirect {
 	char method[32];
 };
 
+/* By its `match` alone: what is performed natively in spite of it was told of already. */
+static bool is_listed(const struct shadow *s)
+{
+	return s->ruled.made == s->target.made && s->ruled.rule && s->ruled.rule->when.count == 0;
+}
+
 bool redirect_possible(const struct shadow *s)
 {
 	return options_long(&s->options, CURLOPT_FOLLOWLOCATION, 0) && !s->chain &&
 	       process_get()->state == PROCESS_ON && process_get()->acting == MODE_ENFORCE &&
-	       s->target.valid && !(s->ruled.made == s->target.made && s->ruled.rule);
+	       s->target.valid && !is_listed(s);
 }
 
 /* As the program would have asked for it, without the options that count for its own URL alone. */
@@ -36,16 +43,8 @@ static const struct rule *rule_for(struct redirect *w, const char *url, const ch
 
 	options_init(&asked);
 	if (options_set(&asked, CURLOPT_URL, (uintptr_t)url) == 0 &&
-	    request_target_update(t, w->shadow->flavour, &asked) == 0 && t->valid) {
-		struct policy_target target = {
-		        .method = span_of(method),
-		        .scheme = span_of(t->scheme),
-		        .host = span_of(t->host),
-		        .port = t->port,
-		        .path = span_of(t->path),
-		};
-		rule = policy_match(w->process->policy, &target);
-	}
+	    request_target_update(t, w->shadow->flavour, &asked) == 0 && t->valid)
+		rule = choose_redirected(w->shadow, w->process, method, t);
 	options_free(&asked);
 	return rule;
 }

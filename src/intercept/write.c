@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "intercept/choose.h"
 #include "intercept/fetch.h"
 #include "intercept/inject.h"
 #include "intercept/life.h"
@@ -58,28 +59,53 @@ static CURLcode finish(struct writing *w)
 	return code;
 }
 
-/* Everything that has to be known before a record is looked for. */
-static enum verdict_reason identify(struct writing *w, struct ledger_error *error)
+static enum verdict_reason open_ledger(struct writing *w, struct ledger_error *error)
 {
-	enum verdict_reason reason;
-
 	w->ledger = process_ledger(error);
-	if (!w->ledger)
-		return REASON_LEDGER_UNAVAILABLE;
-	w->in = (struct identity_in){
-	        .rule = w->rule,
-	        .secret = process_secret(w->ledger, error),
-	        .scope = span_of(w->process->scope),
-	        .step = span_of(w->process->policy->step),
-	        .env = process_env,
-	};
-	if (!w->in.secret.n)
-		return REASON_LEDGER_UNAVAILABLE;
+	if (w->ledger)
+		w->in.secret = process_secret(w->ledger, error);
+	return w->in.secret.n ? REASON_NONE : REASON_LEDGER_UNAVAILABLE;
+}
+
+static enum verdict_reason gather(struct writing *w, struct ledger_error *error)
+{
 	if (gather_identity(w->shadow, &w->own, &w->in) != 0) {
 		snprintf(error->text, sizeof(error->text), "out of memory");
 		return REASON_LEDGER_UNAVAILABLE;
 	}
-	reason = fetch_body(w, error);
+	return fetch_body(w, error);
+}
+
+/* The body that `when` asks for was read: another rule may be the one, or none. */
+static void choose_again(struct writing *w)
+{
+	const struct rule *rule = choose_read(w->process, w->rule, &w->in);
+
+	if (!rule) {
+		fetch_pass(w);
+		return;
+	}
+	w->rule = w->in.rule = w->tally.rule = rule;
+}
+
+/* Everything that has to be known before a record is looked for. A ledger that cannot be used is no
+ * reason to refuse what may turn out not to be a write, so that is found out first. */
+static enum verdict_reason identify(struct writing *w, struct ledger_error *error)
+{
+	bool open = choose_is_open(w->shadow, w->rule);
+	enum verdict_reason reason;
+
+	w->in = (struct identity_in){
+	        .rule = w->rule,
+	        .scope = span_of(w->process->scope),
+	        .step = span_of(w->process->policy->step),
+	        .env = process_env,
+	};
+	reason = open ? gather(w, error) : open_ledger(w, error);
+	if (open && reason == REASON_NONE && !w->over)
+		choose_again(w);
+	if (reason == REASON_NONE && !w->over)
+		reason = open ? open_ledger(w, error) : gather(w, error);
 	if (reason != REASON_NONE || w->over)
 		return reason;
 	switch (identity_begin(&w->in, &w->id)) {

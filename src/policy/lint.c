@@ -41,7 +41,7 @@ static void lint_reach(const struct lint *l, size_t at)
 	for (size_t i = 0; i < at; i++) {
 		const struct rule *earlier = &l->policy->rules[i];
 
-		if (!matcher_covers(earlier->matcher, rule->matcher))
+		if (earlier->when.count || !matcher_covers(earlier->matcher, rule->matcher))
 			continue;
 		warn(l, rule->line,
 		     "`%.128s` is never reached: `%.128s` in line %d comes first and matches all "

@@ -221,13 +221,25 @@ unsigned matcher_differs(const struct matcher *m, const struct policy_target *ta
 	return parts;
 }
 
-const struct rule *policy_match(const struct policy *policy, const struct policy_target *target)
+static const struct rule *match_from(const struct policy *policy,
+                                     const struct policy_target *target, size_t from)
 {
-	for (size_t i = 0; i < policy->rule_count; i++) {
+	for (size_t i = from; i < policy->rule_count; i++) {
 		if (matcher_matches(policy->rules[i].matcher, target))
 			return &policy->rules[i];
 	}
 	return NULL;
+}
+
+const struct rule *policy_match(const struct policy *policy, const struct policy_target *target)
+{
+	return match_from(policy, target, 0);
+}
+
+const struct rule *policy_match_after(const struct policy *policy,
+                                      const struct policy_target *target, const struct rule *rule)
+{
+	return match_from(policy, target, (size_t)(rule - policy->rules) + 1);
 }
 
 /* --- does one pattern cover another? --- */

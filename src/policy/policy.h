@@ -38,6 +38,26 @@ struct status_set {
 };
 bool status_set_has(const struct status_set *set, long status);
 
+/* One condition of `when` or `answers.body` on a part of a request or an answer. */
+enum predicate_part { PART_JSON, PART_FORM, PART_QUERY, PART_HEADER };
+enum predicate_test {
+	TEST_IS,      /* one of `values`; * in a value is any text */
+	TEST_ABSENT,  /* not there */
+	TEST_PRESENT, /* there, whatever it is */
+	TEST_EMPTY,   /* not there, or null, "", [] or {} */
+	TEST_GRAPHQL  /* a GraphQL document with an operation of the one kind in `values` */
+};
+struct predicate {
+	enum predicate_part part;
+	char *name; /* of a JSON pointer * is every member or element */
+	enum predicate_test test;
+	struct text_list values;
+};
+struct predicate_list {
+	struct predicate *item; /* all must hold */
+	size_t count;
+};
+
 struct matcher; /* a compiled `match` */
 
 enum { POLICY_NEVER = -1, POLICY_AUTO = -1 };
@@ -49,6 +69,7 @@ struct rule {
 	char *match_text; /* as written, for messages */
 	char *path_text;  /* the pattern's path, for events */
 	struct matcher *matcher;
+	struct predicate_list when;
 	int line; /* in its file, 1-based */
 	const char *file;
 
@@ -138,8 +159,12 @@ struct policy_target {
 	struct span path;
 };
 
-/* The first rule that names the request, or null. */
+/* The first rule whose `match` names the request, or null. Whether its `when` holds is for the
+ * caller, who knows the rest of the request, to say (predicates_hold), and then to go on with the
+ * next one that matches after it. */
 const struct rule *policy_match(const struct policy *policy, const struct policy_target *target);
+const struct rule *policy_match_after(const struct policy *policy,
+                                      const struct policy_target *target, const struct rule *rule);
 
 /* Things `sendonce check` warns of; calls `report` once for each. */
 typedef void policy_report(void *ctx, const char *text);

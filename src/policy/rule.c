@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "policy/matcher.h"
+#include "policy/predicate.h"
 #include "policy/values.h"
 
 #define SECOND INT64_C(1000000)
@@ -364,7 +365,7 @@ const struct section rule_answers_section = {"`answers`", answers_fields};
 static const struct field rule_fields[] = {
         {"operation", read_operation, AT(operation), NULL},
         {"match", read_match, 0, NULL},
-        {"when", read_off_predicates, 0, when_parts},
+        {"when", predicate_read, AT(when), when_parts},
         {"provider", reader_section, 0, &rule_provider_section},
         {"key", reader_section, 0, &rule_key_section},
         {"identity", reader_section, 0, &rule_identity_section},
@@ -474,6 +475,7 @@ void rule_free(struct rule *rule)
 	free(rule->match_text);
 	free(rule->path_text);
 	matcher_free(rule->matcher);
+	predicate_free(&rule->when);
 	free(rule->carrier_name);
 	free(rule->key_id);
 	free(rule->target);

@@ -59,6 +59,7 @@ static void test_free_(void *p)
 #include "../../src/policy/pattern.c"
 #include "../../src/policy/match.c"
 #include "../../src/policy/reader.c"
+#include "../../src/policy/predicate.c"
 #include "../../src/policy/rule.c"
 #undef AT
 #include "../../src/policy/policy.c"
@@ -69,6 +70,7 @@ static const char whole[] =
         "writes:\n"
         "  - operation: a.b\n"
         "    match: POST,PUT https://h:*/p/{x}/%41/**\n"
+        "    when: {json: {/a: [b, c]}, query: {d: graphql:query}}\n"
         "    provider: {dedups: true, key_ttl: 1h, stores: [2xx]}\n"
         "    key: {carrier: 'header:X-Key', id: c}\n"
         "    identity: {target: t, fields: [/a, b], ignore: [/c], must_match: [/d],\n"
