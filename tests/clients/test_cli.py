@@ -8,7 +8,7 @@ import pytest
 
 from harness import build
 
-COMMANDS = [["run"], ["check"], ["ledger"], ["ledger", "list"], ["ledger", "show"], ["ledger", "resolve"], ["ledger", "forget"],
+COMMANDS = [["run"], ["check"], ["explain"], ["ledger"], ["ledger", "list"], ["ledger", "show"], ["ledger", "resolve"], ["ledger", "forget"],
             ["ledger", "verify"], ["stats"], ["events"]]
 
 
@@ -30,7 +30,7 @@ def test_help_is_data(world, command):
 def test_help_and_version_of_the_whole(world):
     result = world.cli("--help")
     assert result.rc == 0 and result.err == ""
-    for name in ("run", "check", "ledger", "stats", "events"):
+    for name in ("run", "check", "explain", "ledger", "stats", "events"):
         assert re.search("^  %s +[a-z]" % name, result.out, re.M)
     assert re.fullmatch(r"sendonce \d+\.\d+\.\d+\n", world.cli("--version").out)
 
@@ -51,8 +51,8 @@ def test_bad_usage(world, args):
 
 
 def test_an_unknown_command_is_told_which_there_are(world):
-    result = world.cli("explain")
-    assert "`explain`" in result.err and "ledger" in result.err and "events" in result.err
+    result = world.cli("explode")
+    assert "`explode`" in result.err and "ledger" in result.err and "events" in result.err
 
 
 @pytest.mark.parametrize("args", [["events", "--follow"], ["run", "--summary", "--", "true"], ["run", "--mode", "replay", "--", "true"]],
