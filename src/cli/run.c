@@ -108,7 +108,8 @@ static int try_ledger(const struct policy *policy)
 	                                 .max_response = policy->max_response,
 	                                 .durable = policy->durability == DURABILITY_POWER,
 	                                 .create = true,
-	                                 .group = policy->ledger_group};
+	                                 .group = policy->ledger_group,
+	                                 .set_aside = true};
 	struct ledger *ledger;
 	char path[4096];
 	int rc = paths_ledger(policy, cli_env, NULL, path, sizeof(path), &options.make_folder);

@@ -246,6 +246,7 @@ static struct ledger *open_ledger(struct ledger_error *error)
 	        .create = true,
 	        .make_folder = process.ledger_default,
 	        .group = policy->ledger_group,
+	        .set_aside = true,
 	};
 
 	return ledger_open(&options, &made, error) == LEDGER_OK ? made : NULL;
@@ -257,6 +258,18 @@ struct ledger *process_ledger_opened(void)
 	return atomic_load_explicit(&ledger, memory_order_acquire);
 }
 
+/* What is under way in the old mapping ends there, so another one cannot take its place. */
+static struct ledger *not_retired(struct ledger *l, struct ledger_error *error)
+{
+	const char *why = l ? ledger_retired(l) : NULL;
+
+	if (why && error)
+		snprintf(error->text, sizeof(error->text),
+		         "%.300s: the ledger this program opened %s; restart the program",
+		         ledger_path(l), why);
+	return why ? NULL : l;
+}
+
 struct ledger *process_ledger(struct ledger_error *error)
 {
 	/* Acquire: a ledger that another thread opened is seen mapped and checked. */
@@ -264,7 +277,7 @@ struct ledger *process_ledger(struct ledger_error *error)
 	int cancel;
 
 	if (known)
-		return known;
+		return not_retired(known, error);
 	guard(&cancel);
 	known = atomic_load_explicit(&ledger, memory_order_relaxed);
 	if (!known) {
@@ -272,7 +285,7 @@ struct ledger *process_ledger(struct ledger_error *error)
 		atomic_store_explicit(&ledger, known, memory_order_release);
 	}
 	unguard(cancel);
-	return known;
+	return known ? not_retired(known, error) : NULL;
 }
 
 static int read_secret(const char *path, struct ledger_error *error)

@@ -43,7 +43,7 @@ void process_names(struct process *p);
 const struct process *process_get(void);
 
 /* The mapped ledger, opened at the first call and tried again as long as it fails. Null: `error`
- * (may be null) says why. */
+ * (may be null) says why; also where the file was replaced since (ledger_retired). */
 struct ledger *process_ledger(struct ledger_error *error);
 /* The same, but only if it is open already. */
 struct ledger *process_ledger_opened(void);

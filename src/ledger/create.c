@@ -156,7 +156,7 @@ static int fill_file(int fd, uint64_t size, bool group)
 	return fsync(fd);
 }
 
-static void sync_folder(const char *path)
+void create_sync_folder(const char *path)
 {
 	char folder[PATH_MAX];
 	char *slash;
@@ -219,7 +219,7 @@ int create_file(const struct ledger_options *o, struct ledger_error *error)
 	unlink(temporary);
 	close(fd);
 	if (rc == LEDGER_OK)
-		sync_folder(o->path);
+		create_sync_folder(o->path);
 	return rc;
 }
 

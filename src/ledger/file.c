@@ -93,52 +93,112 @@ static int check_filesystem(int fd, struct ledger *l, struct ledger_error *error
 }
 
 /* Our own plan of a file of this size must be what the header says, word for word. */
-static int check_plan(const struct layout_fixed *f, uint64_t size, const char *path,
-                      struct ledger_error *error)
+static bool plan_fits(const struct layout_fixed *f)
 {
 	struct layout_fixed plan = {0};
 
 	create_plan(&plan, f->size);
-	if (f->size != size)
-		return file_fail(error, LEDGER_FOREIGN,
-		                 "%s: is %llu bytes, its header says %llu: it was cut or grown",
-		                 path, (unsigned long long)size, (unsigned long long)f->size);
-	if (plan.owners_at != f->owners_at || plan.index_at != f->index_at ||
-	    plan.index_count != f->index_count || plan.records_at != f->records_at ||
-	    plan.record_count != f->record_count || plan.keys_at != f->keys_at ||
-	    plan.key_count != f->key_count || plan.heap_at != f->heap_at ||
-	    plan.heap_size != f->heap_size || f->header_size != LAYOUT_HEADER)
-		return file_fail(error, LEDGER_FOREIGN, "%s: is damaged (layout)", path);
-	return LEDGER_OK;
+	return plan.owners_at == f->owners_at && plan.index_at == f->index_at &&
+	       plan.index_count == f->index_count && plan.records_at == f->records_at &&
+	       plan.record_count == f->record_count && plan.keys_at == f->keys_at &&
+	       plan.key_count == f->key_count && plan.heap_at == f->heap_at &&
+	       plan.heap_size == f->heap_size && f->header_size == LAYOUT_HEADER;
 }
 
-static int check_header(int fd, uint64_t size, struct ledger *l, struct ledger_error *error)
+static int fail_damaged(int fd, struct ledger *l, bool ours, struct ledger_error *error,
+                        const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* `ours`: it was a ledger once, and those who have it mapped are told. */
+static int fail_damaged(int fd, struct ledger *l, bool ours, struct ledger_error *error,
+                        const char *format, ...)
 {
-	struct layout_fixed *f = &l->fixed;
+	const char *done = ours ? "" : "it is left alone, name another path; else ";
+	char why[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, sizeof(why), format, args);
+	va_end(args);
+	if (l->set_aside && aside_put(fd, l->path, why, ours, l->group))
+		done = "it was set aside, and ";
+	return file_fail(error, LEDGER_FOREIGN,
+	                 "%s: %s; %swrites are refused until a person runs `sendonce ledger "
+	                 "recover`",
+	                 l->path, why, done);
+}
+
+static int read_header(int fd, struct ledger *l, struct ledger_error *error)
+{
+	char name[PATH_MAX];
 	ssize_t n;
 
 	do
-		n = pread(fd, f, sizeof(*f), 0);
+		n = pread(fd, &l->fixed, sizeof(l->fixed), 0);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return file_fail(error, LEDGER_CANNOT, "%s: cannot be read: %s", l->path,
 		                 strerror(errno));
-	if ((size_t)n < sizeof(*f) || memcmp(f->magic, LAYOUT_MAGIC, sizeof(f->magic)) != 0)
-		return file_fail(
-		        error, LEDGER_FOREIGN,
-		        "%s: is not a sendonce ledger; it is left alone, name another path",
-		        l->path);
+	if ((size_t)n == sizeof(l->fixed) &&
+	    memcmp(l->fixed.magic, LAYOUT_MAGIC, sizeof(l->fixed.magic)) == 0)
+		return LEDGER_OK;
+	if (aside_note(fd, name, sizeof(name)))
+		return file_fail(error, LEDGER_FOREIGN,
+		                 "%s: was found damaged and set aside as %.200s; writes are "
+		                 "refused until a person runs `sendonce ledger recover`",
+		                 l->path, name);
+	return fail_damaged(fd, l, false, error, "is not a sendonce ledger");
+}
+
+static int check_header(int fd, uint64_t size, struct ledger *l, struct ledger_error *error)
+{
+	const struct layout_fixed *f = &l->fixed;
+	int rc = read_header(fd, l, error);
+
+	if (rc != LEDGER_OK)
+		return rc;
 	if (f->layout != LAYOUT_VERSION || (f->incompatible & ~LAYOUT_INCOMPATIBLE))
 		return file_fail(
 		        error, LEDGER_FOREIGN,
 		        "%s: is a ledger of another version (layout %u, this one reads %u)",
 		        l->path, f->layout, (unsigned)LAYOUT_VERSION);
 	if (f->sum != sum_bytes(0, f, offsetof(struct layout_fixed, sum)))
-		return file_fail(error, LEDGER_FOREIGN,
-		                 "%s: its header is damaged; move it away only after asking the "
-		                 "providers what was executed",
-		                 l->path);
-	return check_plan(f, size, l->path, error);
+		return fail_damaged(fd, l, true, error, "its header is damaged");
+	if (f->size != size)
+		return fail_damaged(fd, l, true, error,
+		                    "is %llu bytes, its header says %llu: it was cut or grown",
+		                    (unsigned long long)size, (unsigned long long)f->size);
+	if (!plan_fits(f))
+		return fail_damaged(fd, l, true, error, "is damaged (layout)");
+	return LEDGER_OK;
+}
+
+/* A replacement that was begun by somebody who died before the files were exchanged is off. */
+static bool give_up_replacement(int fd, const char *path, uint64_t word)
+{
+	uint64_t none = 0;
+	bool off = false;
+
+	if (word >> 2 == RETIRE_DAMAGED || !swap_lock(fd, path))
+		return false;
+	off = pwrite(fd, &none, sizeof(none), offsetof(struct layout_header, retired)) ==
+	      (ssize_t)sizeof(none);
+	swap_unlock(fd);
+	return off;
+}
+
+/* Who only looks may also look at what was replaced. */
+static int check_retired(int fd, const struct ledger *l, struct ledger_error *error)
+{
+	uint64_t word = 0;
+	ssize_t n;
+
+	if (l->read_only)
+		return LEDGER_OK;
+	n = pread(fd, &word, sizeof(word), offsetof(struct layout_header, retired));
+	if (n == (ssize_t)sizeof(word) &&
+	    ((word & 3) == RETIRE_NOT || give_up_replacement(fd, l->path, word)))
+		return LEDGER_OK;
+	return file_fail(error, LEDGER_CANNOT, "%s: %s", l->path, retire_text(word));
 }
 
 static int check_file(int fd, struct ledger *l, struct ledger_error *error)
@@ -151,7 +211,9 @@ static int check_file(int fd, struct ledger *l, struct ledger_error *error)
 	rc = access_file(&st, l->path, l->group, error);
 	if (rc == LEDGER_OK)
 		rc = check_filesystem(fd, l, error);
-	return rc == LEDGER_OK ? check_header(fd, (uint64_t)st.st_size, l, error) : rc;
+	if (rc == LEDGER_OK)
+		rc = check_header(fd, (uint64_t)st.st_size, l, error);
+	return rc == LEDGER_OK ? check_retired(fd, l, error) : rc;
 }
 
 static int fail_open(const struct ledger_options *o, int code, struct ledger_error *error)
@@ -215,6 +277,7 @@ static struct ledger *ledger_new(const struct ledger_options *o)
 	l->durable = o->durable;
 	l->read_only = o->read_only;
 	l->group = o->group;
+	l->set_aside = o->set_aside && !o->read_only;
 	l->max_response = o->max_response;
 	find_exe(l);
 	return l;

@@ -14,6 +14,7 @@ struct ledger {
 	int64_t max_response;
 	bool durable, read_only;
 	bool group;                  /* 0660, several users: access.c */
+	bool set_aside;              /* a damaged file is moved away: aside.c */
 	shared64 self;               /* owner slot of this process: owner.c */
 	_Atomic bool heap_free_seen; /* the last search of the heap found room: heap.c */
 	_Atomic bool torn;           /* local, because the file's own word could not be trusted */
@@ -38,6 +39,34 @@ int create_folder_check(const struct ledger_options *options, struct ledger_erro
 int create_fd_high(int fd); /* never 0-2; -1 with errno, fd closed */
 /* A new ledger's fixed part, with a new secret. 0, or -1: no random bytes. */
 int create_header(struct layout_fixed *fixed, uint64_t size);
+
+void create_sync_folder(const char *path);
+
+/* retire.c */
+enum retire_level { RETIRE_NOT, RETIRE_NEW, RETIRE_ALL };
+enum retire_why { RETIRE_RESIZED = 1, RETIRE_RECOVERED, RETIRE_DAMAGED };
+bool retire_no_new(const struct ledger *l);    /* no record may get an owner any more */
+bool retire_no_change(const struct ledger *l); /* nothing may change any more */
+uint64_t retire_word(enum retire_level level, enum retire_why why);
+void retire_set(struct ledger *l, enum retire_level level, enum retire_why why);
+void retire_file(int fd, enum retire_why why); /* RETIRE_NEW, in a file that is not mapped here */
+const char *retire_text(uint64_t word);        /* "was ..." */
+
+/* swap.c */
+/* True: the path means the file that is open as fd, and we alone may replace it. */
+bool swap_lock(int fd, const char *path);
+void swap_unlock(int fd);
+/* PATH.KIND-20261130T140511Z, a name that is free. 0, or -1. */
+int swap_name(char *out, size_t room, const char *path, const char *kind);
+/* Both exist; they exchange their names, and the folder is flushed. 0, or -1 with errno. */
+int swap_exchange(const char *path, const char *other);
+
+/* aside.c */
+/* The file that is open as fd and lies at `path` gets a name with the date, and a note its place.
+ * `ours`: its users are told, by a word in it. False: it stays where it is. */
+bool aside_put(int fd, const char *path, const char *why, bool ours, bool group);
+/* Is this file such a note? Then `name` is where the ledger is. */
+bool aside_note(int fd, char *name, size_t room);
 
 /* access.c */
 struct stat;

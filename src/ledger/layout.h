@@ -57,7 +57,8 @@ struct layout_header {
 	uint8_t cursors_pad[512 - 256 - 9 * 8];
 	shared64 counters[LAYOUT_COUNTERS];
 	struct layout_setting settings[LAYOUT_SETTINGS];
-	uint8_t end_pad[LAYOUT_HEADER - 512 - LAYOUT_COUNTERS * 8 - LAYOUT_SETTINGS * 16];
+	shared64 retired; /* 0: this is the ledger; else level 2, why 3: retire.c */
+	uint8_t end_pad[LAYOUT_HEADER - 512 - LAYOUT_COUNTERS * 8 - LAYOUT_SETTINGS * 16 - 8];
 };
 
 /* A process that may own records. `claim`: see owner.c. */

@@ -46,6 +46,7 @@ struct ledger_options {
 	bool make_folder;     /* and its folder, 0700 (default path only) */
 	bool read_only;       /* for the CLI: never writes, not even a repair */
 	bool group;           /* 0660 in a setgid folder: a daemon's users share it */
+	bool set_aside;       /* give a damaged file a name with the date, and refuse */
 };
 
 struct ledger;
@@ -55,6 +56,9 @@ void ledger_close(struct ledger *ledger); /* unmaps; tests and CLI only, a host 
 /* 32 random bytes made at creation: the HMAC secret when the operator names none. */
 const uint8_t *ledger_secret(const struct ledger *ledger);
 const char *ledger_path(const struct ledger *ledger);
+/* Why this mapping is no longer the ledger (it was resized, recovered or found damaged: "was ...");
+ * null while it is. Nothing new is reserved in it then, LEDGER_CANNOT. */
+const char *ledger_retired(const struct ledger *ledger);
 /* What an operator should know about where the file lies (FUSE); null when there is nothing. */
 const char *ledger_warning(const struct ledger *ledger);
 

@@ -290,6 +290,10 @@ int change_begin(struct ledger *l, uint64_t id, struct change *c)
 		return LEDGER_NONE;
 	c->rec = rec;
 	c->token = lock_take(l, &rec->lock);
+	if (retire_no_change(l)) {
+		lock_drop(&rec->lock, c->token);
+		return LEDGER_CANNOT;
+	}
 	if (!record_read(l, rec, &c->id, &c->seen, &c->bank) || c->id != id) {
 		lock_drop(&rec->lock, c->token);
 		return LEDGER_NONE;

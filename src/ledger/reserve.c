@@ -240,6 +240,8 @@ static int place_publish(struct ledger *l, const struct record_new *rec, struct 
 	 * same content: then there must not be a second record. */
 	if (!lock_held(&l->header->table_lock, table_token))
 		return LEDGER_LOST;
+	if (retire_no_new(l))
+		return LEDGER_CANNOT;
 	/* Sequentially consistent: publishes all of the above; from here on it exists. */
 	return atomic_compare_exchange_strong(&at->word, &seen, out->word) ? LEDGER_OK
 	                                                                   : LEDGER_LOST;
@@ -337,10 +339,12 @@ static int reuse_begin(struct ledger *l, const struct record_new *rec,
 
 	if (rc != LEDGER_OK)
 		return rc == LEDGER_NONE ? LEDGER_LOST : rc;
-	if (c->seen == over->word && reusable(l, c, rec, now))
-		return LEDGER_OK;
-	change_cancel(c);
-	return LEDGER_LOST;
+	rc = c->seen == over->word && reusable(l, c, rec, now) ? LEDGER_OK : LEDGER_LOST;
+	if (retire_no_new(l))
+		rc = LEDGER_CANNOT;
+	if (rc != LEDGER_OK)
+		change_cancel(c);
+	return rc;
 }
 
 static int bind_own_key(struct ledger *l, uint64_t id, const uint8_t *own_key)
@@ -416,7 +420,7 @@ int ledger_reserve(struct ledger *l, const struct record_new *rec, const struct 
 	struct owner self;
 	int saved = errno, rc = LEDGER_FULL;
 
-	if (l->read_only)
+	if (l->read_only || retire_no_new(l))
 		return LEDGER_CANNOT;
 	self = owner_self(l);
 	if (self.slot != 0)

@@ -59,6 +59,10 @@ static int take(struct ledger *l, const struct record_view *view, struct stamp n
 
 	if (rc != LEDGER_OK)
 		return rc == LEDGER_NONE ? LEDGER_LOST : rc;
+	if (retire_no_new(l)) {
+		change_cancel(&c);
+		return LEDGER_CANNOT;
+	}
 	if (c.seen != view->word || change_owner_holds(l, &c, now))
 		return lose(&c);
 	if (c.word.state == REC_SENT)
