@@ -35,7 +35,7 @@ static bool has_asked(const struct record_view *view, uint64_t run)
 /* A record that this call did not make is one that its run asked for, and its own key means. */
 static void asked(struct writing *w, const struct record_view *view)
 {
-	uint64_t run = w->process->run_hash;
+	uint64_t run = write_run(w);
 
 	if (run && !has_asked(view, run))
 		ledger_asked(w->ledger, view->id, view->generation, run, clock_now());
@@ -53,11 +53,6 @@ static enum step over(struct writing *w, CURLcode code)
 	return STEP_DONE;
 }
 
-static void delivered(struct writing *w, uint64_t record, uint32_t generation)
-{
-	ledger_delivered(w->ledger, record, generation, w->process->run_hash, clock_now());
-}
-
 /* --- sending --- */
 
 struct plan_texts {
@@ -67,17 +62,26 @@ struct plan_texts {
 
 /* One more than the last of this content, also in a record beside it: no two generations of one
  * write may ever come to the same key. */
-static uint32_t generation_of(const struct record_view *view, struct verdict verdict)
+static uint32_t generation_of(const struct writing *w, const struct record_view *view,
+                              struct verdict verdict)
 {
+	struct record_view last;
+	uint32_t generation = view->generation;
+
 	if (view->state == REC_NONE || (view->hit != HIT_CONTENT && view->hit != HIT_OWN_KEY))
 		return 1;
-	return view->generation + (verdict.next_generation || verdict.own_record ? 1 : 0);
+	if (!verdict.next_generation && !verdict.own_record)
+		return generation;
+	if (ledger_find_content(w->ledger, w->id.content, 0, clock_now(), &last) == LEDGER_OK &&
+	    last.generation > generation)
+		generation = last.generation;
+	return generation + 1;
 }
 
 uint32_t act_key(const struct writing *w, const struct record_view *view, struct verdict verdict,
                  char *key)
 {
-	uint32_t generation = generation_of(view, verdict);
+	uint32_t generation = generation_of(w, view, verdict);
 
 	if (verdict.kind != VERDICT_EXECUTE)
 		snprintf(key, KEY_TEXT_MAX + 1, "%s", view->key);
@@ -108,7 +112,7 @@ static int take_hold(struct writing *w, const struct record_view *view, struct v
 	        .trace = w->tally.trace,
 	        .ttl_us = rule->ttl,
 	        .tombstone_us = rule->key_ttl > rule->ttl ? rule->key_ttl : rule->ttl,
-	        .run = w->process->run_hash,
+	        .run = write_run(w),
 	        .opaque = w->id.account_opaque,
 	};
 
@@ -274,7 +278,7 @@ static enum step serve_sending(struct writing *w, struct send *send, struct atte
 	jar_return(w->shadow, attempt);
 	courier_stay_back(attempt, &w->shadow->stay);
 	if (is_delivery(code) && attempt_over(attempt) && send_is_done(send))
-		delivered(w, record, generation);
+		write_delivered(w, record, generation);
 	send_leave(send, code, w->serving.player.body_seen);
 	w->code = code;
 	return STEP_DONE;
@@ -367,7 +371,7 @@ static enum step joined(struct writing *w, const struct record_view *view, CURLc
 
 	if (is_delivery(code) && ledger_look(w->ledger, view->id, clock_now(), &now) == LEDGER_OK &&
 	    now.state == REC_DONE && now.generation == view->generation)
-		delivered(w, view->id, view->generation);
+		write_delivered(w, view->id, view->generation);
 	ledger_count(w->ledger, COUNT_joined);
 	return over(w, code);
 }
@@ -495,7 +499,7 @@ enum step act_replay(struct writing *w, const struct record_view *view, struct v
 	if (step == STEP_AGAIN)
 		return refuse(w, REASON_ANSWER_NOT_KEPT, view, false, false, NULL);
 	if (is_delivery(code))
-		delivered(w, view->id, view->generation);
+		write_delivered(w, view->id, view->generation);
 	ledger_count(w->ledger, COUNT_replayed);
 	if (verdict.replay_late)
 		tally_write(&w->tally, "replay-late");

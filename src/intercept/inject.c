@@ -12,6 +12,7 @@
 #include "intercept/fetch.h"
 #include "intercept/inplace.h"
 #include "intercept/life.h"
+#include "intercept/turn.h"
 #include "intercept/write.h"
 
 enum { TRIES = 8 };
@@ -72,15 +73,29 @@ static bool takes_hold(struct verdict verdict)
 	       verdict.kind == VERDICT_RESEND;
 }
 
+static uint32_t generation_of(const struct writing *w, const struct domain *d,
+                              const struct record_view *view, struct verdict verdict)
+{
+	struct record_view last;
+	uint32_t generation = view->generation;
+
+	if (!is_same_write(w, view))
+		return 1;
+	if (!verdict.next_generation)
+		return generation;
+	if (ledger_find_content(w->ledger, d->content, 0, clock_now(), &last) == LEDGER_OK &&
+	    last.generation > generation)
+		generation = last.generation;
+	return generation + 1;
+}
+
 /* The program's own key, the record's, or a new one. */
-static void choose_key(struct writing *w, const struct record_view *view, struct verdict verdict)
+static void choose_key(struct writing *w, const struct domain *d, const struct record_view *view,
+                       struct verdict verdict)
 {
 	bool fresh = verdict.kind == VERDICT_EXECUTE &&
 	             (verdict.own_record || verdict.next_generation || view->state == REC_NONE);
-	uint32_t generation = !is_same_write(w, view) ? 1
-	                      : verdict.next_generation && !verdict.own_record
-	                              ? view->generation + 1
-	                              : view->generation;
+	uint32_t generation = generation_of(w, d, view, verdict);
 
 	if (w->id.has_own_key)
 		snprintf(w->tally.key, sizeof(w->tally.key), "%s", w->id.own_key_text);
@@ -110,7 +125,7 @@ static int take_hold(struct writing *w, const struct domain *d, const struct rec
 	        .generation = (uint32_t)w->tally.generation,
 	        .ttl_us = rule->ttl,
 	        .tombstone_us = rule->key_ttl > rule->ttl ? rule->key_ttl : rule->ttl,
-	        .run = w->process->run_hash,
+	        .run = write_run(w),
 	};
 
 	if (verdict.kind != VERDICT_EXECUTE)
@@ -158,9 +173,10 @@ static enum step once(struct writing *w, const struct domain *d)
 
 	if (rc != LEDGER_OK)
 		view = (struct record_view){0};
+	w->behind = turn_choose(w, d->content, now, &view);
 	asked = write_asked(w, &view);
 	verdict = verdict_decide(&view, w->rule, &asked, now);
-	choose_key(w, &view, verdict);
+	choose_key(w, d, &view, verdict);
 	w->tally.verdict = verdict_kind_name(
 	        verdict.kind == VERDICT_EXECUTE || verdict.kind == VERDICT_TAKE ? VERDICT_EXECUTE
 	                                                                        : VERDICT_RESEND);

@@ -418,10 +418,8 @@ static enum step finish(struct inplace *p, CURLcode code)
 	w->code = explained(p, code, &end);
 	if (send_gate(send) != GATE_NOT_SHUT && !p->fed)
 		return shut_out(p);
-	if ((code == CURLE_OK || code == CURLE_HTTP_RETURNED_ERROR) && send->hold.id &&
-	    send_is_done(send))
-		ledger_delivered(w->ledger, send->hold.id, (uint32_t)w->tally.generation,
-		                 w->process->run_hash, clock_now());
+	if ((code == CURLE_OK || code == CURLE_HTTP_RETURNED_ERROR) && send_is_done(send))
+		write_delivered(w, send->hold.id, (uint32_t)w->tally.generation);
 	send_leave(send, w->code, p->bytes);
 	return STEP_DONE;
 }

@@ -11,6 +11,7 @@
 #include "intercept/local.h"
 #include "intercept/process.h"
 #include "intercept/shadow.h"
+#include "intercept/turn.h"
 
 enum { FLAVOURS_MAX = 16 };
 
@@ -24,12 +25,14 @@ static void prepare(void)
 	process_fork_prepare();
 	shadow_fork_prepare();
 	local_fork_prepare();
+	turn_fork_prepare();
 	courier_fork_prepare();
 }
 
 static void parent(void)
 {
 	courier_fork_parent();
+	turn_fork_done();
 	local_fork_parent();
 	shadow_fork_done();
 	process_fork_done();
@@ -39,6 +42,7 @@ static void parent(void)
 static void child(void)
 {
 	courier_fork_child();
+	turn_fork_done();
 	local_fork_child();
 	shadow_fork_done();
 	process_fork_done();

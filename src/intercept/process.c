@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "identity/identity.h"
 #include "intercept/notice.h"
 #include "policy/paths.h"
@@ -232,6 +234,27 @@ const struct process *process_get(void)
 	}
 	unguard(cancel);
 	return &process;
+}
+
+uint64_t process_as_run(void)
+{
+	static uint64_t run;
+	static pid_t pid;
+	uint64_t known;
+	int cancel, saved = errno;
+
+	guard(&cancel);
+	if (pid != getpid()) {
+		pid = getpid();
+		/* A pid comes back, and this must not. */
+		if (getrandom(&run, sizeof(run), GRND_NONBLOCK) != (ssize_t)sizeof(run))
+			run = (uint64_t)clock_boot_us() << 22 | (uint64_t)pid;
+		run = run ? run : 1;
+	}
+	known = run;
+	unguard(cancel);
+	errno = saved;
+	return known;
 }
 
 static struct ledger *open_ledger(struct ledger_error *error)

@@ -42,6 +42,9 @@ void process_names(struct process *p);
 /* Loaded at the first call; never null, never changes afterwards. */
 const struct process *process_get(void);
 
+/* This process, or this child of a fork, where it stands for a run of its own; never 0. */
+uint64_t process_as_run(void);
+
 /* The mapped ledger, opened at the first call and tried again as long as it fails. Null: `error`
  * (may be null) says why; also where the file was replaced since (ledger_retired). */
 struct ledger *process_ledger(struct ledger_error *error);

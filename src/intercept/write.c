@@ -12,6 +12,7 @@
 #include "intercept/inject.h"
 #include "intercept/life.h"
 #include "intercept/notice.h"
+#include "intercept/turn.h"
 #include "intercept/writing.h"
 
 static void copy_span(char *out, size_t room, struct span s)
@@ -159,6 +160,20 @@ static int look_up(struct writing *w, struct stamp now, struct record_view *view
 	return rc == LEDGER_NONE ? find(w, now, view) : rc;
 }
 
+uint64_t write_run(const struct writing *w)
+{
+	if (w->process->run_hash || w->rule->repeat == REPEAT_REPLAY)
+		return w->process->run_hash;
+	return process_as_run();
+}
+
+void write_delivered(const struct writing *w, uint64_t record, uint32_t generation)
+{
+	if (record)
+		ledger_delivered(w->ledger, record, generation, write_run(w), clock_now());
+	turn_over(w);
+}
+
 struct asked write_asked(const struct writing *w, const struct record_view *view)
 {
 	return (struct asked){
@@ -171,7 +186,8 @@ struct asked write_asked(const struct writing *w, const struct record_view *view
 	        .fingerprint = w->id.fingerprint,
 	        .wire_body = w->id.wire_body,
 	        .settings = w->id.settings,
-	        .run = w->process->run_hash,
+	        .run = write_run(w),
+	        .ordinal_behind = w->behind,
 	};
 }
 
@@ -224,7 +240,7 @@ static bool is_hindered(struct writing *w, struct stamp now, struct record_view 
 static bool was_told(const struct writing *w, const struct record_view *view)
 {
 	for (size_t i = 0; view->state == REC_DONE && i < view->run_count; i++)
-		if (view->runs[i].run == w->process->run_hash && view->runs[i].delivered_us)
+		if (view->runs[i].run == write_run(w) && view->runs[i].delivered_us)
 			return true;
 	return false;
 }
@@ -242,9 +258,8 @@ static void prefer_own(struct writing *w, struct stamp now, struct record_view *
 
 	if (view->hit != HIT_CONTENT || was_told(w, view))
 		return;
-	if (w->process->run_hash &&
-	    ledger_find_content(w->ledger, w->id.content, w->process->run_hash, now, &other) ==
-	            LEDGER_OK) {
+	if (write_run(w) && !w->turn &&
+	    ledger_find_content(w->ledger, w->id.content, write_run(w), now, &other) == LEDGER_OK) {
 		asked = write_asked(w, &other);
 		own = verdict_decide(&other, w->rule, &asked, now);
 		if (own.kind == VERDICT_REPLAY || own.reason == REASON_ANSWER_NOT_KEPT) {
@@ -271,10 +286,13 @@ int write_find(struct writing *w, struct stamp now, struct record_view *view)
 
 struct verdict write_judge(struct writing *w, struct stamp now, struct record_view *view)
 {
-	struct asked asked = write_asked(w, view);
-	struct verdict verdict = verdict_decide(view, w->rule, &asked, now), hindered;
+	struct verdict verdict, hindered;
 	struct record_view other;
+	struct asked asked;
 
+	w->behind = turn_choose(w, w->id.content, now, view);
+	asked = write_asked(w, view);
+	verdict = verdict_decide(view, w->rule, &asked, now);
 	prefer_own(w, now, view, &verdict);
 	if (verdict.kind != VERDICT_EXECUTE || view->state == REC_NONE ||
 	    !is_hindered(w, now, &other, &hindered))

@@ -32,7 +32,9 @@ struct writing {
 	struct payload *payload; /* null: in.body alone */
 	curl_off_t body_size;    /* as announced; -1: it was not */
 	char *body_type;         /* of a form */
-	struct send *send;       /* under way, with its attempt: what a jump leaves behind */
+	uint32_t turn; /* repeat: ordinal: which of the equal writes of its run; 0: not counted */
+	bool behind;   /* and the run has not made as many */
+	struct send *send; /* under way, with its attempt: what a jump leaves behind */
 	struct attempt *attempt;
 	bool unsent;          /* the sending ended before its gate */
 	bool over;            /* `code` is set: the body's callback ended the call */
@@ -48,6 +50,11 @@ enum step {
 };
 
 /* write.c */
+/* The run that counts for this write; 0: not known. Where equal writes of a run are told apart, a
+ * process without a run is one. */
+uint64_t write_run(const struct writing *w);
+/* The program got the whole answer of the record (0: it has none). */
+void write_delivered(const struct writing *w, uint64_t record, uint32_t generation);
 struct asked write_asked(const struct writing *w, const struct record_view *view);
 /* The record of this write as it is now; a view of state REC_NONE where there is none. LEDGER_OK,
  * or why the ledger could not be asked. Needs `process`, `rule`, `ledger`, `in` and `id` only, as

@@ -151,6 +151,11 @@ int ledger_find_neighbour(struct ledger *l, const struct ledger_ids *ids, struct
  * delivered to `run`; or, `run` 0, the one of the highest generation. */
 int ledger_find_content(struct ledger *l, const uint8_t *content, uint64_t run, struct stamp now,
                         struct record_view *out);
+/* Of the records with this content that `run` (not 0) asked for, in the order of their generations:
+ * number `turn` (from 1) or, where there are fewer, the last one. *place is the number of the one
+ * that is returned. LEDGER_NONE when the run asked for none. */
+int ledger_find_turn(struct ledger *l, const uint8_t *content, uint64_t run, uint32_t turn,
+                     struct stamp now, struct record_view *out, uint32_t *place);
 /* The same record again, by view->id; LEDGER_NONE when its place was given to another one. */
 int ledger_look(struct ledger *l, uint64_t id, struct stamp now, struct record_view *out);
 

@@ -192,20 +192,23 @@ static int read_account(struct reader *r, const struct field *f, const struct no
 
 static int read_repeat(struct reader *r, const struct field *f, const struct node *value, void *at)
 {
+	struct rule *rule = at;
 	struct span text, length;
 	const char *problem;
 	int64_t ignored;
 	bool window;
 	int rc = reader_scalar(r, f, value, &text);
 
-	(void)at;
-	if (rc || span_is(text, "replay"))
+	if (rc)
 		return rc;
+	rule->repeat = span_is(text, "ordinal") ? REPEAT_ORDINAL : REPEAT_REPLAY;
+	if (rule->repeat == REPEAT_ORDINAL || span_is(text, "replay"))
+		return 0;
 	length = after(text, "window:", &window);
 	problem = window ? value_duration(length, &ignored) : NULL;
 	if (problem)
 		return reader_fail_value(r, f, value, problem);
-	if (window || span_is(text, "after-answer") || span_is(text, "ordinal"))
+	if (window || span_is(text, "after-answer"))
 		return reader_fail_unsupported(r, f, value, NULL);
 	return reader_fail_value(r, f, value, "is none of the words known here: write replay");
 }

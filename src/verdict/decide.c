@@ -300,11 +300,17 @@ static bool done_repeated_in_run(const struct view *v)
 	case REPEAT_WINDOW:
 		return since_delivery(v, v->rule->window);
 	case REPEAT_ORDINAL:
-		return v->asked->ordinal_behind;
 	case REPEAT_REPLAY:
 		break;
 	}
 	return false;
+}
+
+/* Its record is kept: when the run is resumed, the call before this one asks for it again. */
+static bool done_before_this_turn(const struct view *v)
+{
+	return v->standing == IS_DONE && v->mine && v->rule->repeat == REPEAT_ORDINAL &&
+	       v->asked->ordinal_behind;
 }
 
 static bool done_same_run(const struct view *v)
@@ -370,6 +376,8 @@ static const struct row {
         {done_late, {.kind = VERDICT_REPLAY, .replay_late = true}},
         {done_unanswered, REPLAY},
         {done_repeated_in_run, NEXT_GENERATION},
+        {done_before_this_turn,
+         {.kind = VERDICT_EXECUTE, .next_generation = true, .own_record = true}},
         {done_same_run, REPLAY},
         {done_other_runs, {.kind = VERDICT_EXECUTE, .next_generation = true, .own_record = true}},
         {done_run_unknown_over, NEXT_GENERATION},

@@ -60,7 +60,8 @@ struct asked {
 	uint64_t run; /* 0: not known. Where repeat is not `replay` and no run is known, the process
 	               */
 	/* repeat ordinal: the record is an earlier generation of this run than the one this call
-	 * means (1 + the process's delivered calls); there is no such one yet */
+	 * means (1 + the process's delivered calls); there is no such one yet, and it is made as a
+	 * record of its own, since a resumed run asks for each in turn */
 	bool ordinal_behind;
 };
 

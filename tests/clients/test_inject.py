@@ -41,7 +41,7 @@ def test_another_run_gets_another_key(inject, server):
     post(inject, server, run="run-1")
     post(inject, server, run="run-2")
     post(inject, server, body="n=2", run="run-1")
-    assert server.executions == 3 and len(set(server.keys())) == 3
+    assert server.executions == 3 and len(set(server.keys())) == 3 and all(server.keys())
 
 
 def test_a_keyless_doubt_is_sent_again_too(inject, server):

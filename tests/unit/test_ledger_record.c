@@ -620,6 +620,42 @@ static void runs_write_side_by_side(void **state)
 	assert_int_equal(v.id, second.id);
 }
 
+/* Equal writes of one run, each with a record of its own: asked for by number. */
+static void a_run_asks_for_its_writes_in_turn(void **state)
+{
+	static const uint64_t made_by[] = {11, 22, 11, 11, 22};
+	struct hold made[5];
+	struct record_view v;
+	struct write w;
+	uint32_t place;
+
+	(void)state;
+	write_make(&w, 1, 0);
+	assert_int_equal(ledger_find_turn(l, w.rec.content, 11, 1, now, &v, &place), LEDGER_NONE);
+	for (uint32_t i = 0; i < 5; i++) {
+		w.rec.run = made_by[i];
+		w.rec.generation = i + 1;
+		made[i] = done(&w);
+		assert_int_equal(ledger_delivered(l, made[i].id, i + 1, made_by[i], now),
+		                 LEDGER_OK);
+		later(1000);
+	}
+	for (uint32_t turn = 1; turn <= 5; turn++) {
+		static const int mine[] = {0, 2, 3, 3, 3}, other[] = {1, 4, 4, 4, 4};
+
+		assert_int_equal(ledger_find_turn(l, w.rec.content, 11, turn, now, &v, &place),
+		                 LEDGER_OK);
+		assert_int_equal(v.id, made[mine[turn - 1]].id);
+		assert_int_equal(v.hit, HIT_CONTENT);
+		assert_int_equal(place, turn < 3 ? turn : 3);
+		assert_int_equal(ledger_find_turn(l, w.rec.content, 22, turn, now, &v, &place),
+		                 LEDGER_OK);
+		assert_int_equal(v.id, made[other[turn - 1]].id);
+		assert_int_equal(place, turn < 2 ? turn : 2);
+	}
+	assert_int_equal(ledger_find_turn(l, w.rec.content, 33, 1, now, &v, &place), LEDGER_NONE);
+}
+
 /* Its own record is found first, freed or delivered; the neighbour is there to be asked for. */
 static void a_record_of_its_own_does_not_hide_a_neighbour(void **state)
 {
@@ -1107,6 +1143,7 @@ int main(void)
 	        CASE(other_account_hinders_until_delivered),
 	        CASE(opaque_accounts_do_not_insert_side_by_side),
 	        CASE(runs_write_side_by_side),
+	        CASE(a_run_asks_for_its_writes_in_turn),
 	        CASE(a_record_of_its_own_does_not_hide_a_neighbour),
 	        CASE(other_settings_hinder_until_delivered),
 	        CASE(answer_that_is_not_final_lasts_as_long_as_the_lease),

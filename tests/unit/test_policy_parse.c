@@ -260,6 +260,7 @@ static void test_more_rule_values(void **state)
 	                  "    on_expired: refuse\n"
 	                  "    on_unknown: refuse\n"
 	                  "    unknown_ttl: never\n"
+	                  "    repeat: ordinal\n"
 	                  "    max_request: 0\n"
 	                  "    refuse_as: response\n"
 	                  "  - {operation: c, match: PUT http://h, identity: {account: 'env:ME'}, "
@@ -271,12 +272,14 @@ static void test_more_rule_values(void **state)
 	assert_int_equal(p->rules[0].on_expired, EXPIRED_REFUSE);
 	assert_int_equal(p->rules[0].on_unknown, UNKNOWN_REFUSE);
 	assert_int_equal(p->rules[0].max_request, 0);
+	assert_int_equal(p->rules[0].repeat, REPEAT_ORDINAL);
+	assert_int_equal(p->rules[1].repeat, REPEAT_REPLAY);
 	assert_int_equal(p->rules[0].refuse_as, REFUSE_RESPONSE);
 	assert_int_equal(rule_exit_wait(&p->rules[0]), 0);
 	assert_string_equal(p->rules[1].path_text, "/");
 	assert_list(&p->rules[1].account_from, "env:ME", NULL);
 	assert_int_equal(rule_exit_wait(&p->rules[1]), SECOND);
-	assert_int_equal(p->rules[1].line, 12);
+	assert_int_equal(p->rules[1].line, 13);
 	policy_free(p);
 }
 

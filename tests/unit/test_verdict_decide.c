@@ -103,7 +103,7 @@ static const struct {
          GIVES(EXECUTE, .next_generation = true)},
         {IS([STATE] = B(S_DONE), [WHO] = TO_ME, [REPEAT] = B(R_ORDINAL)), GIVES(REPLAY)},
         {IS([STATE] = B(S_DONE), [WHO] = TO_ME, [REPEAT] = B(R_ORDINAL_BEHIND)),
-         GIVES(EXECUTE, .next_generation = true)},
+         GIVES(EXECUTE, .next_generation = true, .own_record = true)},
         /* done | both runs known, delivered only to others */
         {IS([STATE] = B(S_DONE), [WHO] = B(D_OTHER) | B(D_OTHERS)),
          GIVES(EXECUTE, .next_generation = true, .own_record = true)},
