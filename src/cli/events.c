@@ -1,8 +1,7 @@
 /* `sendonce events`: the event log, as a table or line by line as it is.
  *
- * The lines are read with a small scanner for flat JSON objects, which is what the log consists of.
- * A line it cannot read (a torn one on a full disk, a foreign one) is counted and told, never
- * guessed at. */
+ * A line the scanner cannot read (a torn one on a full disk, a foreign one) is counted and told,
+ * never guessed at. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "report/scan.h"
 
 static const char help[] =
         "Usage: sendonce events [OPTION...]\n"
@@ -22,77 +22,6 @@ static const char help[] =
         "  --help       this text\n";
 
 enum { FIELD_MAX = 512 };
-
-static const char *skip_space(const char *p)
-{
-	return p + strspn(p, " \t\r\n");
-}
-
-/* The text of an escape at p (after the backslash); only what fits a byte is decoded. */
-static const char *take_escape(const char *p, char *out)
-{
-	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-	const char *at = *p ? strchr(from, *p) : NULL;
-	unsigned code;
-
-	*out = '?';
-	if (at) {
-		*out = to[at - from];
-		return p + 1;
-	}
-	if (*p != 'u' || sscanf(p + 1, "%4x", &code) != 1 || strlen(p) < 5)
-		return NULL;
-	if (code >= 0x20 && code < 0x7f)
-		*out = (char)code;
-	return p + 5;
-}
-
-/* A string that begins at p with its quote; null when it does not end. */
-static const char *take_string(const char *p, char *out, size_t room)
-{
-	size_t n = 0;
-	char c;
-
-	for (p++; *p != '"';) {
-		c = *p;
-		if (c == '\0')
-			return NULL;
-		p = c == '\\' ? take_escape(p + 1, &c) : p + 1;
-		if (!p)
-			return NULL;
-		if (n + 1 < room)
-			out[n++] = c;
-	}
-	out[n] = '\0';
-	return p + 1;
-}
-
-static const char *take_word(const char *p, char *out, size_t room)
-{
-	size_t n = strcspn(p, ",} \t\r\n");
-
-	if (n == 0 || n >= room || *p == '{' || *p == '[')
-		return NULL;
-	memcpy(out, p, n);
-	out[n] = '\0';
-	return p + n;
-}
-
-/* One `"name": value` at p. */
-static const char *take_member(const char *p, char *name, char *value)
-{
-	p = skip_space(p);
-	if (*p != '"')
-		return NULL;
-	p = take_string(p, name, FIELD_MAX);
-	if (!p)
-		return NULL;
-	p = skip_space(p);
-	if (*p != ':')
-		return NULL;
-	p = skip_space(p + 1);
-	return *p == '"' ? take_string(p, value, FIELD_MAX) : take_word(p, value, FIELD_MAX);
-}
 
 enum {
 	TIME,
@@ -113,7 +42,7 @@ struct line {
 	char field[FIELDS][FIELD_MAX];
 };
 
-static void keep(struct line *line, const char *name, const char *value)
+static int keep(void *ctx, const struct scan_member *member)
 {
 	static const char *const names[FIELDS] = {
 	        [TIME] = "time",       [EVENT] = "event",     [OPERATION] = "operation",
@@ -121,28 +50,18 @@ static void keep(struct line *line, const char *name, const char *value)
 	        [OUTCOME] = "outcome", [STATUS] = "status",   [WIRE_SENDS] = "wire_sends",
 	        [PID] = "pid",         [EXE] = "exe",         [TEXT] = "text",
 	};
+	struct line *line = ctx;
 
 	for (int i = 0; i < FIELDS; i++)
-		if (strcmp(name, names[i]) == 0)
-			snprintf(line->field[i], FIELD_MAX, "%s", value);
+		if (span_is(member->name, names[i]))
+			scan_unescape(member->value, line->field[i], FIELD_MAX);
+	return 0;
 }
 
-static bool read_line(const char *p, struct line *line)
+static bool read_line(const char *text, size_t n, struct line *line)
 {
-	char name[FIELD_MAX], value[FIELD_MAX];
-
 	memset(line, 0, sizeof(*line));
-	p = skip_space(p);
-	if (*p++ != '{')
-		return false;
-	do {
-		p = take_member(p, name, value);
-		if (!p)
-			return false;
-		keep(line, name, value);
-		p = skip_space(p);
-	} while (*p++ == ',');
-	return p[-1] == '}' && *skip_space(p) == '\0';
+	return scan_object((struct span){text, n}, keep, line) == 0;
 }
 
 static void print_header(void)
@@ -185,11 +104,12 @@ static unsigned long print_log(FILE *log, bool json)
 	unsigned long damaged = 0;
 	char *text = NULL;
 	size_t room = 0;
+	ssize_t n;
 
 	if (!json)
 		print_header();
-	while (getline(&text, &room, log) > 0) {
-		if (!read_line(text, &line))
+	while ((n = getline(&text, &room, log)) > 0) {
+		if (!read_line(text, (size_t)n, &line))
 			damaged++;
 		else if (json)
 			fputs(text, stdout);
