@@ -12,7 +12,7 @@
 #include "intercept/chain.h"
 #include "intercept/choose.h"
 #include "intercept/fetch.h"
-#include "intercept/fold.h"
+#include "base/fold.h"
 #include "intercept/gather.h"
 #include "intercept/notice.h"
 #include "intercept/outgoing.h"

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "intercept/fold.h"
+#include "base/fold.h"
 
 static const struct {
 	const char *path, *folded;

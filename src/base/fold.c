@@ -1,6 +1,6 @@
 /* See fold.h. It errs on the side of folding: a word too many is lost to the report, a token too
  * many is in a file. Percent-encoded bytes count as the characters they are written with. */
-#include "intercept/fold.h"
+#include "base/fold.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static bool is_uuid(struct span s)
 	return true;
 }
 
-static const char *folded(struct span s)
+const char *fold_word(struct span s)
 {
 	struct kinds k = kinds_of(s);
 
@@ -68,7 +68,7 @@ void fold_path(struct span path, struct buf *out)
 		while (end < path.n && path.p[end] != '/' && path.p[end] != '?')
 			end++;
 		segment = (struct span){path.p + at, end - at};
-		text = folded(segment);
+		text = fold_word(segment);
 		if (text)
 			buf_add_text(out, text);
 		else
