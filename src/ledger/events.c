@@ -15,7 +15,7 @@
 
 #include "base/filesize.h"
 
-enum { HIGH_FD = 10, KEY_SHOWN = 8, FINGERPRINT_SHOWN = 8 };
+enum { HIGH_FD = 10, KEY_SHOWN = 8, HASH_SHOWN = 8 };
 
 struct event event_make(const char *name)
 {
@@ -70,10 +70,10 @@ static size_t add_special(struct buf *out, const unsigned char *p, size_t n)
 	return step;
 }
 
-static void add_string(struct buf *out, const char *text, size_t n)
+void event_add_string(struct buf *out, struct span text)
 {
-	const unsigned char *p = (const unsigned char *)text;
-	size_t run;
+	const unsigned char *p = (const unsigned char *)text.p;
+	size_t n = text.n, run;
 
 	buf_add_char(out, '"');
 	for (size_t i = 0; i < n; i += run) {
@@ -95,7 +95,7 @@ static void add_text(struct buf *out, struct span name, const char *text, size_t
 	if (!text)
 		return;
 	buf_add_span(out, name);
-	add_string(out, text, strnlen(text, most));
+	event_add_string(out, (struct span){text, strnlen(text, most)});
 }
 
 static void add_number(struct buf *out, struct span name, int64_t value)
@@ -176,7 +176,7 @@ void event_format(struct buf *out, const struct event *e, struct stamp now)
 
 	clock_rfc3339(time, sizeof(time), now.wall_us);
 	buf_add_text(out, "{\"time\":");
-	add_string(out, time, strlen(time));
+	event_add_string(out, span_of(time));
 	add_text(out, NAME("event"), e->event, SIZE_MAX);
 	add_text(out, NAME("run"), e->run, SIZE_MAX);
 	add_text(out, NAME("scope"), e->scope, SIZE_MAX);
@@ -188,7 +188,9 @@ void event_format(struct buf *out, const struct event *e, struct stamp now)
 	add_text(out, NAME("host"), e->host, SIZE_MAX);
 	add_text(out, NAME("path"), e->path, SIZE_MAX);
 	add_text(out, NAME("key"), e->key, KEY_SHOWN);
-	add_hex(out, NAME("fingerprint"), e->fingerprint, FINGERPRINT_SHOWN);
+	add_hex(out, NAME("identity"), e->identity, HASH_SHOWN);
+	add_hex(out, NAME("own_key"), e->own_key, HASH_SHOWN);
+	add_hex(out, NAME("fingerprint"), e->fingerprint, HASH_SHOWN);
 	add_record(out, e->record);
 	add_number(out, NAME("generation"), e->generation);
 	add_text(out, NAME("verdict"), e->verdict, SIZE_MAX);
@@ -202,6 +204,10 @@ void event_format(struct buf *out, const struct event *e, struct stamp now)
 	add_number(out, NAME("bytes"), e->bytes);
 	add_text(out, NAME("served"), e->served, SIZE_MAX);
 	add_hex(out, NAME("trace"), e->trace, 16);
+	if (e->parts) {
+		buf_add_span(out, NAME("parts"));
+		buf_add_text(out, e->parts);
+	}
 	add_text(out, NAME("text"), e->text, SIZE_MAX);
 	buf_add_text(out, "}\n");
 	errno = saved;

@@ -16,9 +16,10 @@
 struct event {
 	const char *event; /* "write", "refusal", "unprotected", "warning", ... */
 	const char *run, *scope, *mode, *operation, *method, *host, *path;
-	const char *key;            /* whole; cut to 8 */
-	const uint8_t *fingerprint; /* 32 bytes; cut to 16 hex digits */
-	uint64_t record;            /* 0: none */
+	const char *key;                                 /* whole; cut to 8 */
+	const uint8_t *identity, *own_key, *fingerprint; /* 32 bytes; cut to 16 hex digits */
+	const char *parts;                               /* identity_leaves: an object, as it is */
+	uint64_t record;                                 /* 0: none */
 	int64_t generation, attempt, wire_sends, status, curlcode, ms, bytes;
 	const char *verdict, *reason, *outcome, *served, *text;
 	const uint8_t *trace; /* 16 bytes */
@@ -26,6 +27,9 @@ struct event {
 
 /* An event with every number set to "leave out". */
 struct event event_make(const char *name);
+
+/* A JSON string, with its quotes; what is not UTF-8 in it is replaced. */
+void event_add_string(struct buf *out, struct span text);
 
 /* The line itself, with its newline: time, pid and exe are filled in here. */
 void event_format(struct buf *out, const struct event *event, struct stamp now);

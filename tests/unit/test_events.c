@@ -48,6 +48,7 @@ static void every_field_has_its_place_and_length(void **state)
 {
 	struct event e = event_make("write");
 	uint8_t fingerprint[32] = {0xab, 0xcd}, trace[16] = {0x01};
+	uint8_t identity[32] = {0x12}, own_key[32] = {0x34};
 	const char *line;
 
 	(void)state;
@@ -55,6 +56,9 @@ static void every_field_has_its_place_and_length(void **state)
 	e.key = "0123456789abcdef";
 	e.fingerprint = fingerprint;
 	e.trace = trace;
+	e.identity = identity;
+	e.own_key = own_key;
+	e.parts = "{\"/a\":\"n01234567\"}";
 	e.record = 0x100000002;
 	e.status = 0;
 	e.generation = 3;
@@ -66,6 +70,9 @@ static void every_field_has_its_place_and_length(void **state)
 	assert_non_null(strstr(line, "\"record\":\"0000000100000002\""));
 	assert_non_null(strstr(line, "\"generation\":3"));
 	assert_non_null(strstr(line, "\"status\":0"));
+	assert_non_null(strstr(line, "\"identity\":\"1200000000000000\""));
+	assert_non_null(strstr(line, "\"own_key\":\"3400000000000000\""));
+	assert_non_null(strstr(line, "\"parts\":{\"/a\":\"n01234567\"}"));
 	assert_non_null(strstr(line, "\"trace\":\"01000000000000000000000000000000\""));
 	assert_null(strstr(line, "curlcode"));
 }
