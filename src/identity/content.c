@@ -203,8 +203,6 @@ static size_t add_query(const struct identity_in *in, const struct text_list *fi
 	return found;
 }
 
-enum body_kind { BODY_RAW, BODY_JSON, BODY_FORM, BODY_MULTIPART };
-
 /* Programs post JSON under libcurl's default type, so a form that looks like an object or array
  * is tried as JSON first. */
 static bool looks_like_json(struct span body)
@@ -216,7 +214,7 @@ static bool looks_like_json(struct span body)
 	return i < body.n && (body.p[i] == '{' || body.p[i] == '[');
 }
 
-static enum body_kind body_kind(const struct identity_in *in)
+enum body_kind content_body_kind(const struct identity_in *in)
 {
 	struct span rest, type = span_trim(span_cut(in->content_type, ';', &rest));
 	bool form = span_is_nocase(type, "application/x-www-form-urlencoded");
@@ -277,7 +275,7 @@ static int add_multipart(const struct identity_in *in, struct buf *out)
 static size_t add_body(const struct identity_in *in, const struct text_list *fields,
                        const struct text_list *ignore, struct buf *out)
 {
-	enum body_kind kind = body_kind(in);
+	enum body_kind kind = content_body_kind(in);
 	size_t found = 0;
 	int rc = -1;
 

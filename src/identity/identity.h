@@ -81,6 +81,11 @@ int identity_make(const struct identity_in *in, struct identity *out); /* both *
 void identity_key(const struct identity_in *in, const struct identity *id, uint32_t generation,
                   char *out);
 
+/* The leaves of query and body, for the audit log: a JSON object, appended to `out`, that names
+ * each (JSON pointer, form name, `query`) and gives its sort and 8 hex digits of an HMAC of it:
+ * {"/amount":"n1f3a5b7c"}. At most 64 and "..." for the rest. leaves.c says what the sorts are. */
+int identity_leaves(const struct identity_in *in, struct buf *out);
+
 /* --- the parts, each with its own file and tests --- */
 
 /* Canonical form of a JSON text, appended to `out`; 0, or -1 when it has none (invalid JSON,

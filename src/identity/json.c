@@ -357,7 +357,7 @@ void json_emit(const struct json_doc *doc, uint32_t root, struct buf *out)
 	}
 }
 
-static void mark(struct json_doc *doc, const struct text_list *list)
+void json_mark(struct json_doc *doc, const struct text_list *list)
 {
 	for (size_t i = 0; list && i < list->count; i++) {
 		struct selector s = selector_of(list->item[i]);
@@ -381,7 +381,7 @@ size_t json_emit_parts(struct json_doc *doc, const struct text_list *fields,
 {
 	size_t found = 0;
 
-	mark(doc, ignore);
+	json_mark(doc, ignore);
 	if (!fields || fields->count == 0) {
 		json_emit(doc, JSON_ROOT, out);
 		return 0;

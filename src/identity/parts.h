@@ -64,6 +64,8 @@ void json_free(struct json_doc *doc);
 uint32_t json_find(const struct json_doc *doc, struct span pointer); /* RFC 6901; JSON_NONE */
 /* The member or element that one token of a pointer names. */
 uint32_t json_child(const struct json_doc *doc, uint32_t at, struct span token);
+/* Marks what the JSON selectors of a list name as ignored. */
+void json_mark(struct json_doc *doc, const struct text_list *list);
 void json_emit(const struct json_doc *doc, uint32_t at, struct buf *out);
 /* See json_canonical_parts. Returns how many of `fields` are there. */
 size_t json_emit_parts(struct json_doc *doc, const struct text_list *fields,
@@ -99,6 +101,8 @@ void content_type_add(struct span content_type, struct buf *out);
 struct span content_type_boundary(struct span content_type); /* p null: no multipart */
 /* Authority: the rule's target name, or scheme, host, port, socket and Host header. */
 void content_target(const struct identity_in *in, bool named, struct buf *out);
+enum body_kind { BODY_RAW, BODY_JSON, BODY_FORM, BODY_MULTIPART };
+enum body_kind content_body_kind(const struct identity_in *in);
 int content_parts(const struct identity_in *in, struct buf *out);
 int content_must_match(const struct identity_in *in, struct buf *out);
 bool header_is_carrier(const struct rule *rule, struct span name);
