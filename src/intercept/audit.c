@@ -23,7 +23,8 @@ struct audit {
 	struct chain chain;
 	struct shadow *shadow;
 	const struct process *process;
-	const struct rule *rule;
+	const struct rule *rule; /* null: unlisted */
+	const struct rule *by;   /* by which it is compared: the rule, or the defaults */
 	struct redirect
 	        *redirect; /* an unlisted write under enforce, that may lead to a listed one */
 	struct passes passes;
@@ -31,6 +32,7 @@ struct audit {
 	struct gathered own;
 	struct identity_in in;
 	struct identity id;
+	struct buf parts;
 	bool watching; /* the debug callback is chained */
 	bool identified, body_lost;
 	unsigned repeated; /* wire sends that no answer had asked for */
@@ -87,6 +89,7 @@ static void audit_free(struct audit *a)
 	gather_free(&a->own);
 	outgoing_free(&a->out);
 	passes_free(&a->passes);
+	buf_free(&a->parts);
 	redirect_free(a->redirect);
 	free(a);
 }
@@ -116,10 +119,19 @@ static const struct chain_calls watched = {
 
 /* --- the event --- */
 
+/* Writes that no rule names are compared by the schema's defaults, where the log wants them. */
+static void set_rule(struct audit *a, const struct rule *rule)
+{
+	const struct policy *defaults = a->process->unlisted;
+
+	a->rule = rule;
+	a->by = rule ? rule : defaults ? &defaults->rules[0] : NULL;
+}
+
 static void identify(struct audit *a, const struct span *body)
 {
 	a->in = (struct identity_in){
-	        .rule = a->rule,
+	        .rule = a->by,
 	        .secret = process_secret(NULL, NULL),
 	        .scope = span_of(a->process->scope),
 	        .step = span_of(a->process->policy->step),
@@ -131,14 +143,16 @@ static void identify(struct audit *a, const struct span *body)
 		a->in.body = *body;
 		a->in.content_type = outgoing_header(&a->out, "Content-Type");
 	}
-	if (body && choose_is_open(a->shadow, a->rule)) {
-		a->rule = choose_read(a->process, a->rule, &a->in);
-		a->in.rule = a->rule;
-		if (!a->rule)
-			return;
+	if (body && a->rule && choose_is_open(a->shadow, a->rule)) {
+		set_rule(a, choose_read(a->process, a->rule, &a->in));
+		a->in.rule = a->by;
 	}
+	if (!a->by)
+		return;
 	gather_trace(&a->own, a->trace);
 	a->identified = identity_begin(&a->in, &a->id) == IDENTITY_OK;
+	if (a->identified)
+		identity_leaves(&a->in, &a->parts);
 }
 
 /* A body that nobody but libcurl has read is known once it has left. */
@@ -162,7 +176,7 @@ static const char *outcome_of(const struct audit *a, CURLcode code)
 	        .body_matches = true,
 	};
 
-	return outcome_kind_name(verdict_outcome(&ending, a->rule));
+	return outcome_kind_name(verdict_outcome(&ending, a->by));
 }
 
 static void describe(const struct audit *a, CURLcode code, struct event *e)
@@ -184,16 +198,17 @@ static void describe(const struct audit *a, CURLcode code, struct event *e)
 		e->reason = "body-not-seen";
 }
 
-static void describe_listed(const struct audit *a, CURLcode code, struct event *e)
+static void describe_write(const struct audit *a, CURLcode code, struct event *e)
 {
 	static const uint8_t no_trace[16];
 
-	e->operation = a->rule->operation;
-	e->path = a->rule->path_text;
 	e->outcome = outcome_of(a, code);
 	if (a->identified) {
+		e->identity = a->id.content;
+		e->own_key = a->id.has_own_key ? a->id.own_key : NULL;
 		e->fingerprint = a->id.fingerprint;
 		e->key = a->id.has_own_key ? a->id.own_key_text : NULL;
+		e->parts = a->parts.failed ? NULL : a->parts.data;
 	}
 	if (memcmp(a->trace, no_trace, sizeof(no_trace)) != 0)
 		e->trace = a->trace;
@@ -204,11 +219,13 @@ static void tell(struct audit *a, CURLcode code)
 	struct event e = notice_event(a->process, a->rule ? "write" : "unlisted");
 	struct buf path = {0};
 
-	if (!a->rule && a->process->policy->unlisted != UNLISTED_AUDIT)
+	if (!a->by)
 		return; /* a `when` that does not hold */
 	describe(a, code, &e);
+	describe_write(a, code, &e);
 	if (a->rule) {
-		describe_listed(a, code, &e);
+		e.operation = a->rule->operation;
+		e.path = a->rule->path_text;
 	} else {
 		fold_path(span_of(a->shadow->target.path), &path);
 		e.path = path.failed ? NULL : path.data;
@@ -249,12 +266,12 @@ static struct audit *audit_new(struct shadow *s, const struct process *process,
 		return NULL;
 	a->shadow = s;
 	a->process = process;
-	a->rule = rule;
+	set_rule(a, rule);
 	a->started_us = clock_boot_us();
-	a->watching = rule && !body_in_memory(s);
-	a->out.limit = rule ? (size_t)rule->max_request : 0;
+	a->watching = a->by && !body_in_memory(s);
+	a->out.limit = a->by ? (size_t)a->by->max_request : 0;
 	strncpy(a->method, method, sizeof(a->method) - 1);
-	if (rule && !a->watching)
+	if (a->by && !a->watching)
 		identify(a, NULL);
 	if (!rule && redirect_possible(s))
 		a->redirect = redirect_new(s);

@@ -147,8 +147,7 @@ static bool is_audited(const struct shadow *s, const struct process *process,
 		return false;
 	if (rule)
 		return process->state == PROCESS_AUDIT;
-	return process->policy->unlisted == UNLISTED_AUDIT &&
-	       !request_is_read(request_method(&s->options));
+	return process->unlisted && !request_is_read(request_method(&s->options));
 }
 
 enum answerer { LIBCURL, US };

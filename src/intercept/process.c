@@ -191,6 +191,16 @@ static void make_events_folder(const struct process *p)
 	}
 }
 
+/* Mode audit writes down what no rule names as well: that is what somebody without rules runs. */
+static void load_unlisted(struct process *p)
+{
+	if (p->state != PROCESS_AUDIT &&
+	    !(p->state == PROCESS_ON && p->policy->unlisted == UNLISTED_AUDIT))
+		return;
+	if (policy_defaults(&p->unlisted) == POLICY_OK)
+		load_settings(p->unlisted);
+}
+
 static void load(void)
 {
 	struct process *p = &process;
@@ -200,6 +210,7 @@ static void load(void)
 	load_policy(p);
 	if (p->state == PROCESS_ON || env_text(ENV_SENDONCE_MODE))
 		choose_mode(p);
+	load_unlisted(p);
 	load_paths(p);
 	process_names(p);
 	if (strcmp(p->mode, "audit") == 0)

@@ -20,7 +20,9 @@ enum process_state {
 struct process {
 	enum process_state state;
 	struct policy *policy; /* null unless PROCESS_ON or PROCESS_AUDIT, or mode off */
-	char error[1200];      /* PROCESS_BROKEN: why */
+	struct policy
+	        *unlisted; /* writes no rule names are written down by this; null: they are not */
+	char error[1200];  /* PROCESS_BROKEN: why */
 	char ledger_path[4096];
 	bool ledger_default; /* its folder may be made */
 	char events_path[4096];

@@ -27,6 +27,8 @@ void tally_write(const struct tally *t, const char *name)
 	event.host = t->host;
 	event.path = t->rule->path_text;
 	event.key = text_or_null(t->key);
+	event.identity = bytes_or_null(t->identity, sizeof(t->identity));
+	event.own_key = bytes_or_null(t->own_key, sizeof(t->own_key));
 	event.fingerprint = bytes_or_null(t->fingerprint, sizeof(t->fingerprint));
 	event.record = t->record;
 	event.generation = t->generation ? t->generation : -1;

@@ -11,6 +11,7 @@ struct tally {
 	const struct process *process;
 	const struct rule *rule;
 	char method[32], host[256], key[LEDGER_KEY_MAX + 1];
+	uint8_t identity[LEDGER_HASH], own_key[LEDGER_HASH]; /* own_key: zeroes without one */
 	uint8_t fingerprint[LEDGER_HASH], trace[16];
 	uint64_t record;
 	int64_t generation, attempt, wire_sends, status, curlcode, bytes;

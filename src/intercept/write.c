@@ -121,6 +121,9 @@ static enum verdict_reason identify(struct writing *w, struct ledger_error *erro
 		snprintf(error->text, sizeof(error->text), "out of memory");
 		return REASON_LEDGER_UNAVAILABLE;
 	}
+	memcpy(w->tally.identity, w->id.content, sizeof(w->tally.identity));
+	if (w->id.has_own_key)
+		memcpy(w->tally.own_key, w->id.own_key, sizeof(w->tally.own_key));
 	memcpy(w->tally.fingerprint, w->id.fingerprint, sizeof(w->tally.fingerprint));
 	gather_trace(&w->own, w->tally.trace);
 	return REASON_NONE;
