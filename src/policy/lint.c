@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "policy/known.h"
 #include "policy/matcher.h"
 
 struct lint {
@@ -17,21 +18,30 @@ struct lint {
 	void *ctx;
 };
 
-/* `line` 0: about the policy as a whole. */
-__attribute__((format(printf, 3, 4))) static void warn(const struct lint *l, int line,
-                                                       const char *format, ...)
+/* `rule` null: about the policy as a whole. */
+__attribute__((format(printf, 3, 4))) static void
+warn(const struct lint *l, const struct rule *rule, const char *format, ...)
 {
+	struct policy_warning warning = {.file = rule ? rule->file : l->policy->path};
 	char text[1024];
 	va_list args;
-	int n = line ? snprintf(text, sizeof(text), "%.400s:%d: ", l->policy->path, line)
-	             : snprintf(text, sizeof(text), "%.400s: ", l->policy->path);
+	int n;
 
+	if (rule) {
+		warning.line = rule->line;
+		warning.column = rule->column;
+		n = snprintf(text, sizeof(text), "%.400s:%d:%d: ", rule->file, rule->line,
+		             rule->column);
+	} else {
+		n = snprintf(text, sizeof(text), "%.400s: ", l->policy->path);
+	}
 	if (n < 0)
 		return;
 	va_start(args, format);
 	vsnprintf(text + n, sizeof(text) - (size_t)n, format, args);
 	va_end(args);
-	l->report(l->ctx, text);
+	warning.text = text;
+	l->report(l->ctx, &warning);
 }
 
 static void lint_reach(const struct lint *l, size_t at)
@@ -43,7 +53,7 @@ static void lint_reach(const struct lint *l, size_t at)
 
 		if (earlier->when.count || !matcher_covers(earlier->matcher, rule->matcher))
 			continue;
-		warn(l, rule->line,
+		warn(l, rule,
 		     "`%.128s` is never reached: `%.128s` in line %d comes first and matches all "
 		     "of it",
 		     rule->operation, earlier->operation, earlier->line);
@@ -56,18 +66,18 @@ static void lint_rule(const struct lint *l, const struct rule *rule)
 	static const struct status_set none;
 
 	if (rule->on_unknown == UNKNOWN_RESEND && !rule->dedups)
-		warn(l, rule->line,
+		warn(l, rule,
 		     "`%.128s` sends again when it is not known whether the first one arrived "
 		     "(on_unknown: resend), and the provider does not deduplicate: it may happen "
 		     "twice",
 		     rule->operation);
 	if (rule->ttl < rule->linger)
-		warn(l, rule->line,
+		warn(l, rule,
 		     "`%.128s` expires (ttl) before its sending is given up (linger): a repeat in "
 		     "between is a second write",
 		     rule->operation);
 	if (memcmp(&rule->final, &none, sizeof(none)) == 0)
-		warn(l, rule->line,
+		warn(l, rule,
 		     "`%.128s` has no final answer (answers.final): each of its writes stays in "
 		     "doubt",
 		     rule->operation);
@@ -93,29 +103,60 @@ static void lint_match(const struct lint *l, const struct rule *rule)
 	const char *authority = strstr(rule->match_text, "://");
 
 	if (m->any_method)
-		warn(l, rule->line,
+		warn(l, rule,
 		     "note: `%.200s` names every method: its reads are sent once too, and answered "
 		     "from the ledger",
 		     rule->match_text);
 	if (m->host_kind != HOST_ANY && url && authority && !strchr(authority + 3, '/'))
-		warn(l, rule->line, "`%.200s` names the path / only; all paths are %.200s/**",
+		warn(l, rule, "`%.200s` names the path / only; all paths are %.200s/**",
 		     rule->match_text, url + 1);
 	if (m->port == PORT_DEFAULT && lint_is_loopback(m))
-		warn(l, rule->line, "`%.200s` names the usual port only; any port is :*",
+		warn(l, rule, "`%.200s` names the usual port only; any port is :*",
 		     rule->match_text);
 }
 
-/* An opaque token that rotates looks like another account: the design's section 4. */
-static void lint_account(const struct lint *l)
+/* --- providers that are known --- */
+
+static void lint_key(const struct lint *l, const struct rule *rule, const struct known *known)
 {
-	for (size_t i = 0; i < l->policy->rule_count; i++) {
-		if (l->policy->rules[i].account != ACCOUNT_AUTO)
-			continue;
-		warn(l, l->policy->rules[i].line,
-		     "note: with identity.account: auto, an opaque token that rotates looks like "
-		     "another account; if yours does, name the account by header:NAME or env:NAME");
+	int length = known_key_length(rule->format);
+	bool uuid = rule->format == FORMAT_UUID;
+	bool quoted = rule->format == FORMAT_SF_STRING;
+
+	if (known->key_max && length > known->key_max)
+		warn(l, rule, "`%.128s`: a key in this format has %d characters, %s takes %d (%s)",
+		     rule->operation, length, known->name, known->key_max, known->page);
+	else if ((known->uuid_only && !uuid) || (known->plain_key && quoted))
+		warn(l, rule, "`%.128s`: %s does not take a key in this format, use uuid (%s)",
+		     rule->operation, known->name, known->page);
+}
+
+static void lint_known(const struct lint *l, const struct rule *rule)
+{
+	const struct known *known = known_provider(rule);
+
+	if (!known)
 		return;
-	}
+	if (rule->dedups && known->no_keys)
+		warn(l, rule,
+		     "`%.128s` says that %s deduplicates (provider.dedups), and it has no keys: a "
+		     "write in doubt is sent twice (%s)",
+		     rule->operation, known->name, known->page);
+	if (rule->dedups && known->key_ttl && rule->key_ttl > known->key_ttl)
+		warn(l, rule,
+		     "`%.128s`: %s forgets a key after %lld minutes, before provider.key_ttl is "
+		     "over: a write in doubt may be sent twice (%s)",
+		     rule->operation, known->name, (long long)(known->key_ttl / 60000000),
+		     known->page);
+	if (rule->carrier != CARRIER_NONE && !known->no_keys)
+		lint_key(l, rule, known);
+	/* An opaque token that rotates looks like another account: section 4 of the design. */
+	if (known->rotating && rule->account == ACCOUNT_AUTO)
+		warn(l, rule,
+		     "`%.128s`: the access tokens of %s are replaced while a task runs, and with "
+		     "identity.account: auto the new one is another account: name the account by "
+		     "header:NAME or env:NAME, or none where the URL does",
+		     rule->operation, known->name);
 }
 
 void policy_lint(const struct policy *policy, policy_report *report, void *ctx)
@@ -123,15 +164,15 @@ void policy_lint(const struct policy *policy, policy_report *report, void *ctx)
 	struct lint l = {policy, report, ctx};
 
 	if (!policy->scope)
-		warn(&l, 0,
+		warn(&l, NULL,
 		     "no scope: all programs of one user share their writes; set SENDONCE_SCOPE, "
 		     "or scope in the policy");
 	if (policy->rule_count == 0)
-		warn(&l, 0, "no rule in `writes`: nothing is protected");
+		warn(&l, NULL, "no rule in `writes`: nothing is protected");
 	for (size_t i = 0; i < policy->rule_count; i++) {
 		lint_reach(&l, i);
 		lint_match(&l, &policy->rules[i]);
 		lint_rule(&l, &policy->rules[i]);
+		lint_known(&l, &policy->rules[i]);
 	}
-	lint_account(&l);
 }

@@ -70,7 +70,7 @@ struct rule {
 	char *path_text;  /* the pattern's path, for events */
 	struct matcher *matcher;
 	struct predicate_list when;
-	int line; /* in its file, 1-based */
+	int line, column; /* in its file, 1-based */
 	const char *file;
 
 	bool dedups;
@@ -169,8 +169,14 @@ const struct rule *policy_match(const struct policy *policy, const struct policy
 const struct rule *policy_match_after(const struct policy *policy,
                                       const struct policy_target *target, const struct rule *rule);
 
-/* Things `sendonce check` warns of; calls `report` once for each. */
-typedef void policy_report(void *ctx, const char *text);
+/* Things `sendonce check` warns of; calls `report` once for each. The texts live as long as the
+ * call. */
+struct policy_warning {
+	const char *text; /* the whole line for a person: "policy.yaml:12:5: ..." */
+	const char *file;
+	int line, column; /* 0: about the policy as a whole */
+};
+typedef void policy_report(void *ctx, const struct policy_warning *warning);
 void policy_lint(const struct policy *policy, policy_report *report, void *ctx);
 
 const char *policy_mode_name(enum policy_mode mode);

@@ -462,6 +462,7 @@ int rule_read(struct reader *r, const struct node *map, struct rule *rule)
 	int rc = set_defaults(r, rule);
 
 	rule->line = map->line;
+	rule->column = map->column;
 	rule->file = r->path;
 	if (!rc)
 		rc = reader_fields(r, map, &rule_section, rule);

@@ -186,6 +186,42 @@ def test_run_makes_the_folder_of_the_default_ledger(world):
     assert os.path.exists(folder + "/ledger") and os.stat(folder).st_mode & 0o777 == 0o700
 
 
+# --- check --ledger
+@pytest.mark.san
+def test_check_lists_doubts_under_other_settings(world, server):
+    assert world.curl("-d", "x", server.base + "/orders?cut=1").rc != 0
+    assert world.curl("-d", "y", server.base + "/orders").status == 201
+    assert world.cli("check", "--ledger", world.policy_file, SENDONCE_SCOPE="s").rc == 0
+    world.policy(identity={"ignore": ["query:_"]})
+    result = world.cli("check", world.policy_file, SENDONCE_SCOPE="s")
+    assert result.rc == 0, "without --ledger the policy alone is looked at"
+    for env in ({}, {"SENDONCE_LEDGER": None}):
+        result = world.cli("check", "--ledger", "--json", world.policy_file, SENDONCE_SCOPE="s", **env)
+        doubt, said = [json.loads(line) for line in result.out.splitlines()]
+        assert result.rc == 1 and doubt["in_doubt"] and said["level"] == "result"
+        assert "1 writes in doubt" in result.err and "other identity settings" in result.err
+    result = world.cli("check", "--ledger=" + world.ledger, world.policy_file, SENDONCE_SCOPE="s", SENDONCE_LEDGER=None)
+    assert result.rc == 1 and "orders.create" in result.out
+    assert world.curl("-d", "x", server.base + "/orders?cut=1").reason == "settings-changed"
+    assert world.cli("ledger", "resolve", doubt["key"], "--executed").rc == 0
+    assert world.cli("check", "--ledger", world.policy_file, SENDONCE_SCOPE="s").rc == 0
+
+
+def test_check_tells_of_tombstones_that_go_too_early(world, server):
+    assert world.curl("-d", "x", server.base + "/orders").status == 201
+    world.policy(provider={"dedups": True, "key_ttl": "3d", "stores": ["2xx"]})
+    result = world.cli("check", "--ledger", world.policy_file, SENDONCE_SCOPE="s")
+    assert result.rc == 1 and "1 records will be forgotten before provider.key_ttl" in result.err
+    world.policy(provider={"dedups": True, "key_ttl": "1d", "stores": ["2xx"]})
+    assert world.cli("check", "--ledger", world.policy_file, SENDONCE_SCOPE="s").rc == 0
+
+
+def test_check_of_a_ledger_that_is_not_there(world):
+    assert world.cli("check", "--ledger", world.policy_file).rc == 0
+    result = world.cli("check", "--ledger=" + world.path("nowhere"), world.policy_file)
+    assert result.rc == 3 and "nowhere" in result.err
+
+
 # --- events
 LOG = [
     '{"time":"2026-11-30T14:05:11.000001Z","event":"write","pid":7,"exe":"curl","operation":"orders.create","key":"1f2e3d4c",'

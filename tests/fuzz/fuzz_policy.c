@@ -18,10 +18,10 @@ static const char *env(void *ctx, const char *name)
 	return name[0] == 'S' ? "/some/value" : NULL;
 }
 
-static void ignore(void *ctx, const char *text)
+static void ignore(void *ctx, const struct policy_warning *warning)
 {
 	(void)ctx;
-	(void)text;
+	(void)warning;
 }
 
 static void check(bool holds)

@@ -91,7 +91,7 @@ static void test_json(void **state)
 	write_policy("version: 1\n");
 	assert_int_equal(run("--json", path), 0);
 	assert_string_equal(err_text, "");
-	assert_ptr_equal(strstr(out_text, "{\"level\":\"warning\",\"text\":\"/tmp/"), out_text);
+	assert_ptr_equal(strstr(out_text, "{\"level\":\"warning\",\"file\":\"/tmp/"), out_text);
 	assert_non_null(strstr(out_text, "\n{\"level\":\"result\",\"file\":\"/tmp/"));
 	assert_non_null(strstr(out_text, ",\"rules\":0,\"warnings\":2}\n"));
 	write_policy("version: 1\nmode: 'a\"b\\c'\n");

@@ -1,0 +1,155 @@
+/* See known.h. Each row was looked up on 2026-11-30 at the page it names. Limits are those that
+ * hold for all of a provider's operations: the shortest key, the longest memory. */
+#include "policy/known.h"
+
+#include <string.h>
+
+#include "policy/matcher.h"
+
+#define MINUTE (INT64_C(60) * 1000000)
+#define HOUR   (60 * MINUTE)
+#define DAY    (24 * HOUR)
+
+static const struct known table[] = {
+        {.host = "api.stripe.com",
+         .name = "Stripe",
+         .key_max = 255,
+         .key_ttl = 30 * DAY, /* of v2; v1: 24 h */
+         .page = "https://docs.stripe.com/api/idempotent_requests"},
+        {.host = "adyen.com",
+         .name = "Adyen",
+         .key_max = 64,
+         .page = "https://docs.adyen.com/development-resources/api-idempotency"},
+        {.host = "adyenpayments.com",
+         .name = "Adyen",
+         .key_max = 64,
+         .page = "https://docs.adyen.com/development-resources/api-idempotency"},
+        {.host = "paypal.com",
+         .name = "PayPal",
+         .key_max = 78, /* payments v1; orders v2: 108 */
+         .rotating = true,
+         .page = "https://developer.paypal.com/reference/guidelines/idempotency"},
+        {.host = "squareup.com",
+         .name = "Square",
+         .key_max = 45,
+         .page = "https://developer.squareup.com/reference/square/payments-api/create-payment"},
+        {.host = "squareupsandbox.com",
+         .name = "Square",
+         .key_max = 45,
+         .page = "https://developer.squareup.com/reference/square/payments-api/create-payment"},
+        {.host = "pay-api.amazon.com",
+         .name = "Amazon Pay",
+         .key_max = 32,
+         .plain_key = true,
+         .page = "https://developer.amazon.com/docs/amazon-pay-api-v2/idempotency.html"},
+        {.host = "api.razorpay.com",
+         .name = "Razorpay",
+         .key_max = 36,
+         .plain_key = true,
+         .page = "https://razorpay.com/docs/api/x/payout-idempotency"},
+        {.host = "mangopay.com",
+         .name = "Mangopay",
+         .key_max = 36,
+         .plain_key = true,
+         .rotating = true,
+         .key_ttl = DAY,
+         .page = "https://docs.mangopay.com/guide/idempotency-support"},
+        {.host = "api.telnyx.com",
+         .name = "Telnyx",
+         .key_max = 255,
+         .plain_key = true,
+         .key_ttl = DAY,
+         .page = "https://developers.telnyx.com"},
+        {.host = "qonto.com",
+         .name = "Qonto",
+         .key_ttl = 30 * MINUTE,
+         .page = "https://docs.qonto.com"},
+        {.host = "worldline-solutions.com",
+         .name = "Worldline",
+         .key_max = 40,
+         .page = "https://docs.direct.worldline-solutions.com"},
+        {.host = "plaid.com",
+         .name = "Plaid",
+         .key_max = 50,
+         .page = "https://plaid.com/docs/api/products/transfer/initiating-transfers"},
+        {.host = "api.resend.com",
+         .name = "Resend",
+         .key_max = 256,
+         .key_ttl = DAY,
+         .page = "https://resend.com/docs/dashboard/emails/idempotency-keys"},
+        {.host = "api.brevo.com",
+         .name = "Brevo",
+         .key_ttl = 30 * MINUTE, /* one page says 15 minutes */
+         .page = "https://developers.brevo.com/docs/heterogenous-versions-batch-emails"},
+        {.host = "communication.azure.com",
+         .name = "Azure Communication Services",
+         .uuid_only = true,
+         .key_ttl = 5 * MINUTE,
+         .page = "https://learn.microsoft.com/en-us/rest/api/communication/repeatable-requests"},
+        {.host = "googleapis.com",
+         .name = "Google Cloud",
+         .uuid_only = true,
+         .rotating = true,
+         .page = "https://google.aip.dev/155"},
+        {.host = "api.twilio.com",
+         .name = "Twilio",
+         .no_keys = true,
+         .page = "https://www.twilio.com/docs/api/errors/20500"},
+        {.host = "api.sendgrid.com",
+         .name = "SendGrid",
+         .no_keys = true,
+         .page = "https://www.twilio.com/docs/sendgrid/api-reference/mail-send/mail-send"},
+        {.host = "slack.com",
+         .name = "Slack",
+         .no_keys = true,
+         .page = "https://docs.slack.dev/reference/methods/chat.postMessage"},
+        {.host = "api.github.com",
+         .name = "GitHub",
+         .no_keys = true,
+         .page = "https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-"
+                 "the-rest-api"},
+        {.host = "gitlab.com",
+         .name = "GitLab",
+         .no_keys = true,
+         .page = "https://docs.gitlab.com/api/rest/"},
+        {.host = "atlassian.net",
+         .name = "Jira",
+         .no_keys = true,
+         .page = "https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues"},
+};
+
+static bool is_below(struct span host, const char *parent)
+{
+	size_t n = strlen(parent);
+
+	if (host.n < n || !span_ends_nocase(host, parent))
+		return false;
+	return host.n == n || host.p[host.n - n - 1] == '.';
+}
+
+const struct known *known_provider(const struct rule *rule)
+{
+	const struct matcher *m = rule->matcher;
+
+	if (m->host_kind != HOST_LABELS)
+		return NULL;
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
+		if (is_below(m->host, table[i].host))
+			return &table[i];
+	return NULL;
+}
+
+int known_key_length(enum key_format format)
+{
+	switch (format) {
+	case FORMAT_UUID:
+		return 36;
+	case FORMAT_UUID_NODASH:
+		return 32;
+	case FORMAT_SF_STRING:
+		return 38;
+	case FORMAT_HEX:
+		break;
+	}
+	return 64;
+}
