@@ -128,34 +128,6 @@ bool build_replays(CURLoption id)
 	return !BUILD_IN(build_left_out, id);
 }
 
-/* libcurl also sends a name with blanks before its colon. */
-static bool build_header_named(const char *line, const char *name)
-{
-	size_t n = name ? strlen(name) : 0;
-
-	if (n == 0 || strncasecmp(line, name, n) != 0)
-		return false;
-	n += strspn(line + n, " \t");
-	return line[n] == ':' || line[n] == ';';
-}
-
-/* A copy of `from` without the lines of two headers (null: none). 0, or -1 out of memory. */
-static int build_copy_list(const struct flavour *fl, const struct curl_slist *from,
-                           const char *without, const char *nor, struct curl_slist **out)
-{
-	for (; from; from = from->next) {
-		struct curl_slist *more;
-
-		if (build_header_named(from->data, without) || build_header_named(from->data, nor))
-			continue;
-		more = CURL_FN(fl, slist_append)(*out, from->data);
-		if (!more)
-			return -1;
-		*out = more;
-	}
-	return 0;
-}
-
 static int build_keep_list(struct attempt *a, struct curl_slist *list)
 {
 	struct curl_slist **more = realloc(a->lists, (a->list_count + 1) * sizeof *more);
@@ -171,8 +143,9 @@ static int build_keep_list(struct attempt *a, struct curl_slist *list)
 
 static int build_list(struct attempt *a, const struct option *o)
 {
+	const struct header_edit as_it_is = {0};
 	struct curl_slist *copy = NULL;
-	int failed = build_copy_list(a->courier->fl, o->v.ptr, NULL, NULL, &copy);
+	int failed = lines_make(a->courier->fl, o->v.ptr, &as_it_is, &copy, NULL);
 
 	if (build_keep_list(a, copy) || failed)
 		return COURIER_NOMEM;
@@ -229,11 +202,13 @@ static int build_options(struct attempt *a, const struct courier_plan *plan)
 	return rc;
 }
 
-/* CURLU wins over URL, and is the program's to change while we send: its text is taken now. */
-static int build_url(struct attempt *a, const struct options *options)
+/* A URL of ours wins over CURLU, and that over URL. A CURLU is the program's to change while we
+ * send: its text is taken now. */
+static int build_url(struct attempt *a, const struct courier_plan *plan)
 {
-	CURLU *u = options_pointer(options, CURLOPT_CURLU);
-	const char *text = options_text(options, CURLOPT_URL);
+	const struct options *options = plan->options;
+	CURLU *u = plan->url ? NULL : options_pointer(options, CURLOPT_CURLU);
+	const char *text = plan->url ? plan->url : options_text(options, CURLOPT_URL);
 	char *whole = NULL;
 
 	if (u && (!CURL_HAS(a->courier->fl, url_get) ||
@@ -245,6 +220,9 @@ static int build_url(struct attempt *a, const struct options *options)
 	if (!a->url)
 		return u || text ? COURIER_NOMEM : COURIER_CANNOT;
 	a->passes.first.port = options_long(options, CURLOPT_PORT, 0);
+	if (plan->request_target && CURL_FN(a->courier->fl, easy_setopt)(
+	                                    a->easy, CURLOPT_REQUEST_TARGET, plan->request_target))
+		return COURIER_CANNOT;
 	return build_code(CURL_FN(a->courier->fl, easy_setopt)(a->easy, CURLOPT_URL, a->url));
 }
 
@@ -253,20 +231,15 @@ static int build_headers(struct attempt *a, const struct courier_plan *plan)
 {
 	const struct flavour *fl = a->courier->fl;
 	const struct curl_slist *own = options_pointer(plan->options, CURLOPT_HTTPHEADER);
-	const char *type = plan->body_type ? "Content-Type" : NULL; /* libcurl's own goes out */
-	struct curl_slist *more;
+	struct header_edit edit = plan->edit;
+	size_t n = 0;
 	int rc;
 
-	if (build_copy_list(fl, own, plan->add_header ? plan->strip_header : NULL, type,
-	                    &a->headers))
-		return COURIER_NOMEM;
-	if (plan->add_header) {
-		more = CURL_FN(fl, slist_append)(a->headers, plan->add_header);
-		if (!more)
-			return COURIER_NOMEM;
-		a->headers = more;
-	}
-	if (build_copy_list(fl, own, plan->strip_header, type, &a->bare))
+	while (n < LINES_DROP - 1 && edit.drop[n])
+		n++;
+	if (plan->body_type) /* libcurl's own goes out */
+		edit.drop[n] = "Content-Type";
+	if (lines_make(fl, own, &edit, &a->headers, &a->bare))
 		return COURIER_NOMEM;
 	rc = form_headers(a, plan);
 	if (rc)
@@ -372,7 +345,7 @@ int build_handle(struct attempt *a, const struct courier_plan *plan)
 	if (!a->easy)
 		return COURIER_NOMEM;
 	rc = build_options(a, plan);
-	rc = rc ? rc : build_url(a, plan->options);
+	rc = rc ? rc : build_url(a, plan);
 	rc = rc ? rc : build_headers(a, plan);
 	rc = rc ? rc : build_method(a, plan);
 	rc = rc ? rc : cookies_install(a, plan);

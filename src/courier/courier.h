@@ -18,6 +18,7 @@
 #include "base/curlapi.h"
 #include "base/options.h"
 #include "base/payload.h"
+#include "courier/lines.h"
 #include "courier/tape.h"
 
 /* One passing of the gate: right before the bytes of one wire send leave. */
@@ -66,11 +67,12 @@ struct courier_plan {
 	struct span body;
 	enum body_kind body_kind;
 	struct payload *payload;
-	curl_off_t body_size;     /* of the payload as the program announced it; -1: it did not */
-	const char *body_type;    /* the Content-Type libcurl wrote for a form; null: not a form */
-	const char *add_header;   /* "Idempotency-Key: ..." or null */
-	const char *strip_header; /* name of that header, taken off at another authority */
-	bool no_stale_reuse;      /* MAXAGE_CONN 2 s (FRESH_CONNECT before 7.65) */
+	curl_off_t body_size;  /* of the payload as the program announced it; -1: it did not */
+	const char *body_type; /* the Content-Type libcurl wrote for a form; null: not a form */
+	const char *url; /* instead of the program's own, which it parses the same; null: none */
+	const char *request_target; /* likewise, of REQUEST_TARGET */
+	struct header_edit edit;    /* the key's header and what else is changed */
+	bool no_stale_reuse;        /* MAXAGE_CONN 2 s (FRESH_CONNECT before 7.65) */
 	struct curl_slist *cookies; /* the program's jar, as COOKIELIST lines; may be null */
 	const struct option *
 	        extra; /* proxy, netrc file ... read from the environment on the program's thread */

@@ -176,15 +176,30 @@ static size_t add_headers(const struct identity_in *in, const struct text_list *
 	return found;
 }
 
-static size_t emit_query(const struct identity_in *in, const struct text_list *fields,
+static size_t emit_pairs(struct span query, const struct text_list *fields,
                          const struct text_list *ignore, struct buf *out)
 {
 	size_t found = 0, start = out->n;
 
-	if (form_parts(in->query, SELECT_QUERY, fields, ignore, out, &found) < 0 && !out->failed) {
+	if (form_parts(query, SELECT_QUERY, fields, ignore, out, &found) < 0 && !out->failed) {
 		out->n = start;
-		part_add(out, 'r', in->query);
+		part_add(out, 'r', query);
 	}
+	return found;
+}
+
+static size_t emit_query(const struct identity_in *in, const struct text_list *fields,
+                         const struct text_list *ignore, struct buf *out)
+{
+	struct buf query = {0};
+	size_t found;
+
+	if (in->rule->carrier != CARRIER_QUERY)
+		return emit_pairs(in->query, fields, ignore, out);
+	carry_query_without(in->query, span_of(in->rule->carrier_name), &query);
+	found = emit_pairs(span_buf(&query), fields, ignore, out);
+	out->failed = out->failed || query.failed;
+	buf_free(&query);
 	return found;
 }
 
@@ -222,11 +237,26 @@ enum body_kind content_body_kind(const struct identity_in *in)
 	if (span_is_nocase(type, "application/json") || span_is_nocase(type, "text/json") ||
 	    span_ends_nocase(type, "+json"))
 		return BODY_JSON;
-	if ((form || type.n == 0) && looks_like_json(in->body))
+	if ((form || type.n == 0 || in->rule->carrier == CARRIER_JSON) && looks_like_json(in->body))
 		return BODY_JSON;
 	if (is_multipart(type))
 		return BODY_MULTIPART;
 	return form ? BODY_FORM : BODY_RAW;
+}
+
+bool body_holds_key(const struct identity_in *in)
+{
+	return in->rule->carrier == CARRIER_JSON && content_body_kind(in) == BODY_JSON;
+}
+
+static void ignore_key(const struct rule *rule, struct json_doc *doc)
+{
+	uint32_t at = JSON_NONE;
+
+	if (rule->carrier == CARRIER_JSON)
+		at = carry_node(doc, span_of(rule->carrier_name));
+	if (at)
+		doc->node[at].ignored = true;
 }
 
 /* 0: a canonical form was written; -1: there is none. */
@@ -238,6 +268,7 @@ static int add_json(const struct identity_in *in, const struct text_list *fields
 	size_t open;
 
 	if (rc == 0) {
+		ignore_key(in->rule, &doc);
 		open = part_open(out, fields ? 'J' : 'j');
 		*found = json_emit_parts(&doc, fields, ignore, out);
 		part_close(out, open);

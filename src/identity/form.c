@@ -54,7 +54,7 @@ static struct span decode(struct span raw, char *to)
 }
 
 /* Decoded, the raw name equals `name`. */
-static bool is_named(struct span raw, struct span name)
+bool form_name_is(struct span raw, struct span name)
 {
 	size_t i = 0;
 
@@ -71,7 +71,7 @@ bool form_value(struct span text, struct span name, struct buf *out)
 		struct span value, raw = span_cut(text, '&', &text),
 		                   key = span_cut(raw, '=', &value);
 
-		if (raw.n == 0 || !is_named(key, name))
+		if (raw.n == 0 || !form_name_is(key, name))
 			continue;
 		while (value.n)
 			buf_add_char(out, take_char(&value));

@@ -31,21 +31,78 @@ static bool is_printable(struct span text)
 	return true;
 }
 
-/* The program's own key. Several of them, or one no header should hold, is nobody's intent. */
+static int keep_own_key(struct identity *out, struct span value)
+{
+	if (out->has_own_key || value.n > KEY_TEXT_MAX || !is_printable(value))
+		return IDENTITY_BAD_KEY;
+	if (value.n == 0)
+		return IDENTITY_OK;
+	memcpy(out->own_key_text, value.p, value.n);
+	out->own_key_text[value.n] = '\0';
+	out->has_own_key = true;
+	return IDENTITY_OK;
+}
+
+/* Several of them, or one no header should hold, are nobody's intent. */
+static int find_in_headers(const struct identity_in *in, struct identity *out)
+{
+	int rc = IDENTITY_OK;
+
+	for (size_t i = 0; i < in->header_count && rc == IDENTITY_OK; i++) {
+		if (header_is_carrier(in->rule, in->headers[i].name))
+			rc = keep_own_key(out, span_trim(in->headers[i].value));
+	}
+	return rc;
+}
+
+static int find_in_query(const struct identity_in *in, struct identity *out)
+{
+	struct span name = span_of(in->rule->carrier_name), rest = in->query;
+	int rc = IDENTITY_OK;
+
+	while (rest.n && rc == IDENTITY_OK) {
+		struct span pair = span_cut(rest, '&', &rest);
+		struct buf key = {0};
+
+		if (form_value(pair, name, &key))
+			rc = keep_own_key(out, span_buf(&key));
+		if (key.failed)
+			rc = IDENTITY_NOMEM;
+		buf_free(&key);
+	}
+	return rc;
+}
+
+static int find_in_json(const struct identity_in *in, struct identity *out)
+{
+	enum carry_found found = CARRY_NO_PLACE;
+	struct buf key = {0};
+	int rc = IDENTITY_OK;
+
+	if (body_holds_key(in))
+		found = carry_json_find(in->body, span_of(in->rule->carrier_name), &key);
+	if (key.failed)
+		rc = IDENTITY_NOMEM;
+	else if (found == CARRY_FOUND)
+		rc = keep_own_key(out, span_buf(&key));
+	else if (found != CARRY_ABSENT)
+		rc = found == CARRY_NO_TEXT ? IDENTITY_BAD_KEY : IDENTITY_NO_PLACE;
+	buf_free(&key);
+	return rc;
+}
+
+/* The program's own key. */
 static int find_own_key(const struct identity_in *in, struct identity *out)
 {
-	for (size_t i = 0; i < in->header_count; i++) {
-		struct span value = span_trim(in->headers[i].value);
-
-		if (!header_is_carrier(in->rule, in->headers[i].name))
-			continue;
-		if (out->has_own_key || value.n > KEY_TEXT_MAX || !is_printable(value))
-			return IDENTITY_BAD_KEY;
-		if (value.n == 0)
-			continue;
-		memcpy(out->own_key_text, value.p, value.n);
-		out->own_key_text[value.n] = '\0';
-		out->has_own_key = true;
+	switch (in->rule->carrier) {
+	case CARRIER_HEADER:
+		return find_in_headers(in, out);
+	case CARRIER_QUERY:
+		return find_in_query(in, out);
+	case CARRIER_JSON:
+		return find_in_json(in, out);
+	case CARRIER_NONE:
+		break;
 	}
 	return IDENTITY_OK;
 }
@@ -193,14 +250,17 @@ static int find_settings(struct making *m)
 	return m->out->settings ? IDENTITY_OK : identity_settings(m->in->rule, &m->out->settings);
 }
 
-/* Of a multipart body the parts count, so that a new boundary is not another body. */
+/* Of a multipart body the parts count, so that a new boundary is not another body; and never the
+ * key. */
 static int hash_wire_body(struct making *m)
 {
 	const struct identity_in *in = m->in;
 	struct span boundary = content_type_boundary(in->content_type);
 
 	restart(&m->parts);
-	if (boundary.p && multipart_canonical(in->body, boundary, &m->parts) == 0)
+	if ((boundary.p && multipart_canonical(in->body, boundary, &m->parts) == 0) ||
+	    (body_holds_key(in) &&
+	     carry_json_without(in->body, span_of(in->rule->carrier_name), &m->parts) == 0))
 		hash_sha256(m->parts.data, m->parts.n, m->out->wire_body);
 	else
 		hash_sha256(in->body.p, in->body.n, m->out->wire_body);

@@ -63,7 +63,9 @@ struct identity {
 enum {
 	IDENTITY_OK = 0,
 	IDENTITY_NOMEM = -1,
-	IDENTITY_BAD_KEY = -2 /* own key too long or not printable */
+	IDENTITY_BAD_KEY = -2, /* own key too long, not printable, or no text */
+	IDENTITY_NO_PLACE =
+	        -3 /* the body has no place for the key: not JSON, or of another shape */
 };
 
 /* Everything in the rule that shapes the hashes: two requests of different settings can't be

@@ -111,7 +111,8 @@ static int read_word(struct reader *r)
 	for (size_t i = 0; i < 3; i++) {
 		if (span_starts(left, word[i])) {
 			r->p += strlen(word[i]);
-			return add(r, JSON_WORD, span_of(word[i]));
+			left.n = strlen(word[i]);
+			return add(r, JSON_WORD, left);
 		}
 	}
 	return JSON_INVALID;

@@ -10,6 +10,7 @@
 #include <openssl/sha.h>
 
 #include "base/bytes.h"
+#include "identity/carry.h"
 #include "identity/identity.h"
 
 /* --- encode.c: tag, eight bytes of length (big endian), bytes. Two different sequences of parts
@@ -67,6 +68,9 @@ uint32_t json_child(const struct json_doc *doc, uint32_t at, struct span token);
 /* Marks what the JSON selectors of a list name as ignored. */
 void json_mark(struct json_doc *doc, const struct text_list *list);
 void json_emit(const struct json_doc *doc, uint32_t at, struct buf *out);
+/* What goes out with the key at `pointer`: its node, or the objects that hold nothing else.
+ * JSON_NONE: there is no key. carry.c */
+uint32_t carry_node(const struct json_doc *doc, struct span pointer);
 /* See json_canonical_parts. Returns how many of `fields` are there. */
 size_t json_emit_parts(struct json_doc *doc, const struct text_list *fields,
                        const struct text_list *ignore, struct buf *out);
@@ -89,6 +93,7 @@ int form_parts(struct span text, enum selector_kind kind, const struct text_list
 
 /* The first pair of that name, its value decoded; false when there is none. */
 bool form_value(struct span text, struct span name, struct buf *out);
+bool form_name_is(struct span raw, struct span name); /* raw, once decoded */
 
 /* --- graphql.c: is an operation of that kind (query, mutation, subscription) in the document? */
 bool graphql_has(struct span text, struct span kind);
@@ -106,6 +111,7 @@ enum body_kind content_body_kind(const struct identity_in *in);
 int content_parts(const struct identity_in *in, struct buf *out);
 int content_must_match(const struct identity_in *in, struct buf *out);
 bool header_is_carrier(const struct rule *rule, struct span name);
+bool body_holds_key(const struct identity_in *in); /* may hold it: read it as JSON */
 
 /* --- account.c: whose credentials these are, in parts. Sets *opaque. */
 int account_parts(const struct identity_in *in, struct buf *out, bool *opaque);

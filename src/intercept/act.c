@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "courier/answer.h"
 #include "courier/courier.h"
+#include "intercept/carry.h"
 #include "intercept/fetch.h"
 #include "intercept/inplace.h"
 #include "intercept/jar.h"
@@ -55,11 +56,6 @@ static enum step over(struct writing *w, CURLcode code)
 
 /* --- sending --- */
 
-struct plan_texts {
-	char key[KEY_TEXT_MAX + 1];
-	char header[KEY_TEXT_MAX + 256];
-};
-
 /* One more than the last of this content, also in a record beside it: no two generations of one
  * write may ever come to the same key. */
 static uint32_t generation_of(const struct writing *w, const struct record_view *view,
@@ -87,6 +83,8 @@ uint32_t act_key(const struct writing *w, const struct record_view *view, struct
 		snprintf(key, KEY_TEXT_MAX + 1, "%s", view->key);
 	else if (w->id.has_own_key)
 		snprintf(key, KEY_TEXT_MAX + 1, "%s", w->id.own_key_text);
+	else if (w->rule->carrier == CARRIER_NONE)
+		*key = '\0';
 	else
 		identity_key(&w->in, &w->id, generation, key);
 	return generation;
@@ -94,7 +92,7 @@ uint32_t act_key(const struct writing *w, const struct record_view *view, struct
 
 /* The record becomes this call's: reserved, taken over, or taken to be sent again. */
 static int take_hold(struct writing *w, const struct record_view *view, struct verdict verdict,
-                     struct plan_texts *texts, struct hold *hold)
+                     char *key, struct hold *hold)
 {
 	const struct rule *rule = w->rule;
 	struct stamp now = clock_now();
@@ -108,7 +106,7 @@ static int take_hold(struct writing *w, const struct record_view *view, struct v
 	        .wire_body = w->id.wire_body,
 	        .settings = w->id.settings,
 	        .operation = rule->operation,
-	        .key = texts->key,
+	        .key = key,
 	        .trace = w->tally.trace,
 	        .ttl_us = rule->ttl,
 	        .tombstone_us = rule->key_ttl > rule->ttl ? rule->key_ttl : rule->ttl,
@@ -118,7 +116,7 @@ static int take_hold(struct writing *w, const struct record_view *view, struct v
 
 	if (identity_complete(&w->in, &w->id) != IDENTITY_OK)
 		return LEDGER_NOMEM;
-	made.generation = act_key(w, view, verdict, texts->key);
+	made.generation = act_key(w, view, verdict, key);
 	w->tally.generation = made.generation;
 	if (verdict.kind != VERDICT_EXECUTE)
 		return ledger_take(w->ledger, view, now, hold);
@@ -135,18 +133,15 @@ static void ready(void *ctx, struct attempt *attempt)
 	tape_attach(attempt_tape(attempt));
 }
 
-static int start(struct writing *w, struct send *send, struct plan_texts *texts,
+static int start(struct writing *w, struct send *send, const struct carried *carried,
                  struct attempt **attempt)
 {
 	const struct rule *rule = w->rule;
-	bool own = w->id.has_own_key && strcmp(texts->key, w->id.own_key_text) == 0;
 	struct curl_slist *cookies = jar_take(w->shadow);
 	struct ambient *ambient = &w->shadow->ambient;
 	struct courier_plan plan = {
 	        .flavour = w->shadow->flavour,
 	        .options = &w->shadow->options,
-	        .add_header = own ? NULL : texts->header,
-	        .strip_header = rule->carrier_name,
 	        .no_stale_reuse = !rule->dedups,
 	        .cookies = cookies,
 	        .extra = ambient->extra,
@@ -161,7 +156,7 @@ static int start(struct writing *w, struct send *send, struct plan_texts *texts,
 	int rc = COURIER_NOMEM;
 
 	fetch_plan(w, &plan);
-	snprintf(texts->header, sizeof(texts->header), "%s: %s", rule->carrier_name, texts->key);
+	carry_plan(carried, &plan);
 	if (ambient_proxies(ambient, &w->shadow->options, &w->shadow->target) == 0) {
 		plan.extra_count = ambient->count;
 		rc = attempt_start(&plan, attempt);
@@ -292,7 +287,7 @@ static enum ledger_counter counter_of(struct verdict verdict)
 }
 
 static struct send *make_send(struct writing *w, struct verdict verdict, const struct hold *hold,
-                              const struct plan_texts *texts)
+                              const char *key)
 {
 	struct send *send = send_new(w->ledger, w->rule, hold, verdict.kind == VERDICT_RESEND);
 
@@ -300,7 +295,7 @@ static struct send *make_send(struct writing *w, struct verdict verdict, const s
 		return NULL;
 	send->max_response = (size_t)w->process->policy->max_response;
 	send->counter = counter_of(verdict);
-	snprintf(w->tally.key, sizeof(w->tally.key), "%s", texts->key);
+	snprintf(w->tally.key, sizeof(w->tally.key), "%s", key);
 	w->tally.record = hold->id;
 	w->tally.served = "courier";
 	send->tally = w->tally;
@@ -308,26 +303,53 @@ static struct send *make_send(struct writing *w, struct verdict verdict, const s
 }
 
 /* On the program's own handle. */
-static enum step in_place(struct writing *w, struct send *send, struct plan_texts *texts,
+static enum step in_place(struct writing *w, struct send *send, struct carried *carried,
                           const char *reason)
 {
-	bool own = w->id.has_own_key && strcmp(texts->key, w->id.own_key_text) == 0;
-
-	snprintf(texts->header, sizeof(texts->header), "%s: %s", w->rule->carrier_name, texts->key);
 	w->tally.reason = send->tally.reason = reason;
 	w->tally.served = send->tally.served = "in-place";
 	inplace_count(w->ledger, reason);
-	return inplace_send(w, send, own ? NULL : texts->header);
+	return inplace_send(w, send, carried);
+}
+
+static enum step out_of_memory(struct writing *w, struct send *send)
+{
+	send_drop(send);
+	w->code = CURLE_OUT_OF_MEMORY;
+	return STEP_DONE;
+}
+
+/* By the courier where it can. */
+static enum step deliver(struct writing *w, struct send *send, struct carried *carried)
+{
+	struct attempt *attempt = NULL;
+	enum step step;
+	int rc;
+
+	if (w->in_place)
+		return in_place(w, send, carried, w->in_place);
+	rc = start(w, send, carried, &attempt);
+	if (rc != COURIER_OK)
+		local_remove(send->hold.id, send);
+	if (rc == COURIER_CANNOT)
+		return in_place(w, send, carried, "an option the courier cannot carry");
+	if (rc == COURIER_CLOSED)
+		return in_place(w, send, carried, "the process is ending");
+	if (rc != COURIER_OK)
+		return out_of_memory(w, send);
+	step = serve_sending(w, send, attempt);
+	attempt_unref(attempt);
+	return step;
 }
 
 enum step act_execute(struct writing *w, const struct record_view *view, struct verdict verdict)
 {
-	struct plan_texts texts;
-	struct attempt *attempt = NULL;
+	char key[KEY_TEXT_MAX + 1];
+	struct carried carried;
 	struct send *send;
 	struct hold hold;
 	enum step step;
-	int rc = take_hold(w, view, verdict, &texts, &hold);
+	int rc = take_hold(w, view, verdict, key, &hold);
 
 	if (rc == LEDGER_LOST)
 		return STEP_AGAIN;
@@ -336,7 +358,7 @@ enum step act_execute(struct writing *w, const struct record_view *view, struct 
 		              NULL, false, false, NULL);
 	if (verdict.kind != VERDICT_EXECUTE)
 		asked(w, view);
-	send = make_send(w, verdict, &hold, &texts);
+	send = make_send(w, verdict, &hold, key);
 	if (!send) {
 		ledger_withdraw(w->ledger, &hold, clock_now());
 		w->code = CURLE_OUT_OF_MEMORY;
@@ -344,22 +366,11 @@ enum step act_execute(struct writing *w, const struct record_view *view, struct 
 	}
 	if (verdict.doubt_dropped)
 		tally_write(&w->tally, "doubt-dropped");
-	if (w->in_place)
-		return in_place(w, send, &texts, w->in_place);
-	rc = start(w, send, &texts, &attempt);
-	if (rc != COURIER_OK)
-		local_remove(hold.id, send);
-	if (rc == COURIER_CANNOT)
-		return in_place(w, send, &texts, "an option the courier cannot carry");
-	if (rc == COURIER_CLOSED)
-		return in_place(w, send, &texts, "the process is ending");
-	if (rc != COURIER_OK) {
-		send_drop(send);
-		w->code = CURLE_OUT_OF_MEMORY;
-		return STEP_DONE;
-	}
-	step = serve_sending(w, send, attempt);
-	attempt_unref(attempt);
+	if (carry_key(w, key, &carried) == 0)
+		step = deliver(w, send, &carried);
+	else
+		step = out_of_memory(w, send);
+	carried_free(&carried);
 	return step;
 }
 

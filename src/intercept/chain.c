@@ -187,6 +187,9 @@ static uintptr_t default_word(CURLoption id)
 		return 1;
 	case CURLOPT_MAXAGE_CONN:
 		return MAXAGE_DEFAULT;
+	case CURLOPT_INFILESIZE:
+	case CURLOPT_INFILESIZE_LARGE:
+		return (uintptr_t)-1;
 	default:
 		return 0;
 	}

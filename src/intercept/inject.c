@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "intercept/carry.h"
 #include "intercept/fetch.h"
 #include "intercept/inplace.h"
 #include "intercept/life.h"
@@ -101,7 +102,7 @@ static void choose_key(struct writing *w, const struct domain *d, const struct r
 		snprintf(w->tally.key, sizeof(w->tally.key), "%s", w->id.own_key_text);
 	else if (!fresh && is_same_write(w, view) && view->key[0])
 		snprintf(w->tally.key, sizeof(w->tally.key), "%s", view->key);
-	else
+	else if (w->rule->carrier != CARRIER_NONE)
 		identity_key(&w->in, &w->id, generation, w->tally.key);
 	w->tally.generation = generation;
 }
@@ -152,14 +153,19 @@ static struct send *make_send(struct writing *w, struct verdict verdict, struct 
 
 static enum step deliver(struct writing *w, struct send *send)
 {
-	char header[sizeof(w->tally.key) + 256];
+	struct carried carried = {0};
+	enum step step = STEP_DONE;
 
-	if (!send) {
-		w->code = CURLE_OUT_OF_MEMORY;
-		return STEP_DONE;
+	if (send && carry_key(w, w->tally.key, &carried) != 0) {
+		send_drop(send);
+		send = NULL;
 	}
-	snprintf(header, sizeof(header), "%s: %s", w->rule->carrier_name, w->tally.key);
-	return inplace_send(w, send, w->id.has_own_key || !w->tally.key[0] ? NULL : header);
+	if (send)
+		step = inplace_send(w, send, &carried);
+	else
+		w->code = CURLE_OUT_OF_MEMORY;
+	carried_free(&carried);
+	return step;
 }
 
 static enum step once(struct writing *w, const struct domain *d)

@@ -24,50 +24,23 @@ struct inplace {
 	struct send *send;
 	struct tape *tape;
 	struct passes passes;
-	char *key_header; /* null: the program's own key */
-	const char *key_name;
+	struct carried carried;
 	const struct curl_slist *copied; /* the program's list that the two below were made from */
 	struct curl_slist *headers, *bare; /* with and without the key */
 	struct curl_slist *old[2];         /* replaced in the middle of the transfer */
-	bool unsent, fed, torn;
+	bool unsent, fed, torn, lent_fields, lent_size;
 	struct fetch_reader reader;
 	int64_t renew_us, bytes;
 };
 
 /* --- the key header --- */
 
-static bool is_named(const char *line, const char *name)
-{
-	size_t n = strlen(name);
-
-	return strncasecmp(line, name, n) == 0 && (line[n] == ':' || line[n] == ';');
-}
-
-static bool append(const struct flavour *fl, struct curl_slist **list, const char *line)
-{
-	struct curl_slist *more = CURL_FN(fl, slist_append)(*list, line);
-
-	if (more)
-		*list = more;
-	return more != NULL;
-}
-
 /* Lists with and without the key's header; false: no memory. */
 static bool make_lists(struct inplace *p)
 {
-	const struct flavour *fl = p->shadow->flavour;
-	const struct curl_slist *own = options_pointer(&p->shadow->options, CURLOPT_HTTPHEADER);
-	bool ok = true;
-
-	p->copied = own;
-	for (; own && ok; own = own->next) {
-		bool key = is_named(own->data, p->key_name);
-		if (!key || !p->key_header)
-			ok = append(fl, &p->headers, own->data);
-		if (!key && ok)
-			ok = append(fl, &p->bare, own->data);
-	}
-	return ok && (!p->key_header || append(fl, &p->headers, p->key_header));
+	p->copied = options_pointer(&p->shadow->options, CURLOPT_HTTPHEADER);
+	return lines_make(p->shadow->flavour, p->copied, &p->carried.edit, &p->headers, &p->bare) ==
+	       0;
 }
 
 /* The program gave its handle another list in one of its callbacks. */
@@ -168,7 +141,7 @@ static void inplace_free(struct inplace *p)
 	CURL_FN(fl, slist_free_all)(p->old[1]);
 	passes_free(&p->passes);
 	tape_unref(p->tape);
-	free(p->key_header);
+	carried_free(&p->carried);
 	free(p);
 }
 
@@ -250,7 +223,7 @@ void inplace_count(struct ledger *ledger, const char *reason)
 
 /* --- the perform --- */
 
-static struct inplace *inplace_new(struct writing *w, struct send *send, const char *key_header)
+static struct inplace *inplace_new(struct writing *w, struct send *send, struct carried *carried)
 {
 	struct inplace *p = calloc(1, sizeof(*p));
 
@@ -259,12 +232,12 @@ static struct inplace *inplace_new(struct writing *w, struct send *send, const c
 	p->w = w;
 	p->shadow = w->shadow;
 	p->send = send;
-	p->key_name = w->rule->carrier_name;
+	p->carried = *carried;
+	*carried = (struct carried){0};
 	p->passes.first.port = options_long(&w->shadow->options, CURLOPT_PORT, 0);
 	p->renew_us = serve_now_us() + RENEW_EVERY_US;
 	p->tape = tape_new(send->max_response);
-	p->key_header = key_header ? strdup(key_header) : NULL;
-	if (p->tape && (p->key_header || !key_header) && make_lists(p))
+	if (p->tape && make_lists(p))
 		return p;
 	inplace_free(p);
 	return NULL;
@@ -296,6 +269,71 @@ static int pass_before(struct inplace *p)
 	return rc;
 }
 
+/* POSTFIELDS and their size, which chain.h does not know: they depend on each other. */
+static CURLcode lend_fields(struct inplace *p)
+{
+	__typeof__(&curl_easy_setopt) set = CURL_FN(p->shadow->flavour, easy_setopt);
+	CURLcode code = set(p->shadow->handle, CURLOPT_POSTFIELDS, p->carried.body.data);
+
+	p->lent_fields = true;
+	return code ? code
+	            : set(p->shadow->handle, CURLOPT_POSTFIELDSIZE_LARGE,
+	                  (curl_off_t)p->carried.body.n);
+}
+
+/* Not after a reset, which has left no POST. */
+static void take_fields_back(struct inplace *p)
+{
+	__typeof__(&curl_easy_setopt) set = CURL_FN(p->shadow->flavour, easy_setopt);
+	const struct options *o = &p->shadow->options;
+	CURL *handle = p->shadow->handle;
+
+	if (!p->lent_fields || p->chain.lost)
+		return;
+	if (!o->post_copy)
+		set(handle, CURLOPT_POSTFIELDS, o->post);
+	set(handle, CURLOPT_POSTFIELDSIZE_LARGE, o->post_size);
+	if (o->post_copy)
+		set(handle, CURLOPT_COPYPOSTFIELDS, o->post_copy);
+}
+
+/* Sizes come as long and as curl_off_t and share one place: both are given back. */
+static CURLcode lend_size(struct inplace *p)
+{
+	uintptr_t size = (uintptr_t)p->carried.size;
+
+	if (p->shadow->options.kind != HTTP_PUT) {
+		p->lent_size = true;
+		return chain_override(&p->chain, CURLOPT_POSTFIELDSIZE_LARGE, size);
+	}
+	if (chain_override(&p->chain, CURLOPT_INFILESIZE, (uintptr_t)-1) != CURLE_OK)
+		return CURLE_OUT_OF_MEMORY;
+	return chain_override(&p->chain, CURLOPT_INFILESIZE_LARGE, size);
+}
+
+static void take_size_back(struct inplace *p)
+{
+	if (p->lent_size && !p->chain.lost)
+		CURL_FN(p->shadow->flavour, easy_setopt)
+	(p->shadow->handle, CURLOPT_POSTFIELDSIZE_LARGE, p->shadow->options.post_size);
+}
+
+/* A URL or a target with the key in its query. CURLU would win over it. */
+static CURLcode lend_url(struct inplace *p)
+{
+	const struct carried *c = &p->carried;
+	CURLcode code;
+
+	if (!c->url)
+		return CURLE_OK;
+	if (c->is_target)
+		return chain_override(&p->chain, CURLOPT_REQUEST_TARGET, (uintptr_t)c->url);
+	code = chain_override(&p->chain, CURLOPT_URL, (uintptr_t)c->url);
+	if (code == CURLE_OK && options_pointer(&p->shadow->options, CURLOPT_CURLU))
+		code = chain_override(&p->chain, CURLOPT_CURLU, 0);
+	return code;
+}
+
 /* A body that was read is given again; a form goes back to the program's handle, rewound. */
 static CURLcode lend_body(struct inplace *p)
 {
@@ -312,9 +350,15 @@ static CURLcode lend_body(struct inplace *p)
 
 	if (!fetch_give_form(p->shadow))
 		return CURLE_SEND_FAIL_REWIND;
+	if (p->carried.has_body && !p->carried.payload)
+		return lend_fields(p);
 	if (!p->w->payload || p->w->body_type)
 		return code;
 	p->reader.payload = p->w->payload;
+	if (p->carried.payload) {
+		p->reader.payload = p->carried.payload;
+		code = lend_size(p);
+	}
 	for (size_t i = 0; i < sizeof(lent) / sizeof(*lent) && code == CURLE_OK; i++)
 		code = chain_override(&p->chain, lent[i].id, lent[i].word);
 	return code;
@@ -330,6 +374,8 @@ static void perform(struct inplace *p, CURLcode *code)
 	if (chain_begin(&p->chain, s, &calls, p) != 0)
 		return;
 	bad = lend_body(p);
+	if (bad == CURLE_OK)
+		bad = lend_url(p);
 	if (bad != CURLE_OK)
 		*code = bad;
 	ready = bad == CURLE_OK && avoid_stale(p) == CURLE_OK &&
@@ -339,6 +385,8 @@ static void perform(struct inplace *p, CURLcode *code)
 	if (ready)
 		*code = CURL_FN(s->flavour, easy_perform)(s->handle);
 	chain_end(&p->chain);
+	take_fields_back(p);
+	take_size_back(p);
 }
 
 /* Without PREREQ only these prove that no byte of the request left. */
@@ -424,9 +472,9 @@ static enum step finish(struct inplace *p, CURLcode code)
 	return STEP_DONE;
 }
 
-enum step inplace_send(struct writing *w, struct send *send, const char *key_header)
+enum step inplace_send(struct writing *w, struct send *send, struct carried *carried)
 {
-	struct inplace *p = inplace_new(w, send, key_header);
+	struct inplace *p = inplace_new(w, send, carried);
 	CURLcode code = CURLE_OUT_OF_MEMORY;
 	enum step step;
 

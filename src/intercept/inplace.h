@@ -7,12 +7,13 @@
 #ifndef SENDONCE_INTERCEPT_INPLACE_H
 #define SENDONCE_INTERCEPT_INPLACE_H
 
+#include "intercept/carry.h"
 #include "intercept/send.h"
 #include "intercept/writing.h"
 
-/* Perform on the program's handle what `send` holds. `key_header` null: the request carries the key
- * already. Takes `send` over. */
-enum step inplace_send(struct writing *w, struct send *send, const char *key_header);
+/* Perform on the program's handle what `send` holds, with the key as `carried` says; takes both
+ * over. */
+enum step inplace_send(struct writing *w, struct send *send, struct carried *carried);
 
 /* A handle the courier cannot carry: can it be served in place? Its body must be known. */
 bool inplace_can(const struct shadow *s);

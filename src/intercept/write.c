@@ -117,6 +117,12 @@ static enum verdict_reason identify(struct writing *w, struct ledger_error *erro
 		         "the program's own key is longer than %d bytes or not printable",
 		         KEY_TEXT_MAX);
 		return REASON_KEY_INVALID;
+	case IDENTITY_NO_PLACE:
+		snprintf(error->text, sizeof(error->text),
+		         "the body has no place for the key (%.200s): it is not JSON, or what the "
+		         "key stands in is no object",
+		         w->rule->carrier_name);
+		return REASON_KEY_INVALID;
 	default:
 		snprintf(error->text, sizeof(error->text), "out of memory");
 		return REASON_LEDGER_UNAVAILABLE;

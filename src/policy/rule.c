@@ -46,14 +46,6 @@ static int read_operation(struct reader *r, const struct field *f, const struct 
 	return rc;
 }
 
-/* `<operation>`, as the schema shows the default, must not become one id for all rules. */
-static int read_id(struct reader *r, const struct field *f, const struct node *value, void *at)
-{
-	if (value->kind == NODE_SCALAR && span_is(value->text, "<operation>"))
-		return 0;
-	return reader_text(r, f, value, at);
-}
-
 static int read_target(struct reader *r, const struct field *f, const struct node *value, void *at)
 {
 	char **target = at;
@@ -66,89 +58,6 @@ static int read_target(struct reader *r, const struct field *f, const struct nod
 	return 0;
 }
 
-/* The rest of `text` after `prefix`; *there says whether it begins so. */
-static struct span after(struct span text, const char *prefix, bool *there)
-{
-	size_t n = strlen(prefix);
-
-	*there = span_starts(text, prefix);
-	return *there ? (struct span){text.p + n, text.n - n} : (struct span){NULL, 0};
-}
-
-/* Headers that mean something else to HTTP or to libcurl; a key in them would break the request. */
-static bool is_reserved_header(struct span name)
-{
-	static const char *const reserved[] = {"Authorization",
-	                                       "Connection",
-	                                       "Content-Encoding",
-	                                       "Content-Length",
-	                                       "Content-Type",
-	                                       "Cookie",
-	                                       "Expect",
-	                                       "Host",
-	                                       "Proxy-Authorization",
-	                                       "TE",
-	                                       "Trailer",
-	                                       "Transfer-Encoding",
-	                                       "Upgrade"};
-
-	for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++) {
-		if (span_is_nocase(name, reserved[i]))
-			return true;
-	}
-	return false;
-}
-
-static int read_carrier(struct reader *r, const struct field *f, const struct node *value, void *at)
-{
-	struct rule *rule = at;
-	struct span text, name;
-	bool header, query, json;
-	int rc = reader_scalar(r, f, value, &text);
-
-	if (rc)
-		return rc;
-	if (span_is(text, "none"))
-		return reader_fail_unsupported(r, f, value, NULL);
-	name = after(text, "json:", &json);
-	if (json && value_pointer(name))
-		return reader_fail_value(r, f, value, value_pointer(name));
-	name = after(text, "query:", &query);
-	if (query && name.n == 0)
-		return reader_fail_value(r, f, value, "names no parameter: write query:NAME");
-	if (json || query)
-		return reader_fail_unsupported(r, f, value, NULL);
-	name = after(text, "header:", &header);
-	if (!header)
-		return reader_fail_value(r, f, value,
-		                         "is no carrier: write header:NAME, as in "
-		                         "header:Idempotency-Key");
-	if (!value_is_token(name))
-		return reader_fail_value(r, f, value, "does not name a header: write header:NAME");
-	if (is_reserved_header(name))
-		return reader_fail_value(r, f, value,
-		                         "names a header that cannot carry a key: its value has a "
-		                         "meaning of its own in HTTP");
-	rule->carrier = CARRIER_HEADER;
-	return reader_copy(r, name, &rule->carrier_name);
-}
-
-static int read_first_sent(struct reader *r, const struct field *f, const struct node *value,
-                           void *at)
-{
-	struct span text, name;
-	bool header;
-	int rc = reader_scalar(r, f, value, &text);
-
-	(void)at;
-	if (rc || span_is(text, "none"))
-		return rc;
-	name = after(text, "header:", &header);
-	if (!header || !value_is_token(name))
-		return reader_fail_value(r, f, value, "is neither none nor header:NAME");
-	return reader_fail_unsupported(r, f, value, NULL);
-}
-
 static int read_account_item(struct reader *r, const struct field *f, const struct node *item,
                              void *at)
 {
@@ -159,11 +68,11 @@ static int read_account_item(struct reader *r, const struct field *f, const stru
 
 	if (rc)
 		return rc;
-	name = after(text, "header:", &header);
+	name = value_after(text, "header:", &header);
 	if (header && !value_is_token(name))
 		return reader_fail_value(r, f, item, "does not name a header: write header:NAME");
 	if (!header)
-		name = after(text, "env:", &env);
+		name = value_after(text, "env:", &env);
 	if (!header && (!env || name.n == 0 || memchr(name.p, '=', name.n)))
 		return reader_fail_value(r, f, item,
 		                         "is no account: write auto, none, header:NAME, env:NAME, "
@@ -204,7 +113,7 @@ static int read_repeat(struct reader *r, const struct field *f, const struct nod
 	rule->repeat = span_is(text, "ordinal") ? REPEAT_ORDINAL : REPEAT_REPLAY;
 	if (rule->repeat == REPEAT_ORDINAL || span_is(text, "replay"))
 		return 0;
-	length = after(text, "window:", &window);
+	length = value_after(text, "window:", &window);
 	problem = window ? value_duration(length, &ignored) : NULL;
 	if (problem)
 		return reader_fail_value(r, f, value, problem);
@@ -291,14 +200,6 @@ static int read_off_predicates(struct reader *r, const struct field *f, const st
 static const char *const when_parts[] = {"json", "form", "query", "header", NULL};
 static const char *const body_parts[] = {"json", NULL};
 
-static const struct choice formats[] = {{"uuid", FORMAT_UUID, CHOICE_ON},
-                                        {"uuid-nodash", FORMAT_UUID_NODASH, CHOICE_OFF},
-                                        {"hex", FORMAT_HEX, CHOICE_OFF},
-                                        {"sf-string", FORMAT_SF_STRING, CHOICE_OFF},
-                                        {NULL, 0, CHOICE_ON}};
-static const struct choice app_keys[] = {{"trust", APP_KEY_TRUST, CHOICE_ON},
-                                         {"alias", APP_KEY_ALIAS, CHOICE_OFF},
-                                         {NULL, 0, CHOICE_ON}};
 static const struct choice expireds[] = {{"execute", EXPIRED_EXECUTE, CHOICE_ON},
                                          {"refuse", EXPIRED_REFUSE, CHOICE_ON},
                                          {NULL, 0, CHOICE_ON}};
@@ -337,13 +238,6 @@ static const struct field provider_fields[] = {
         {"provider.key_ttl", reader_duration, AT(key_ttl), NULL},
         {"provider.stores", reader_statuses, AT(stores), NULL},
         {NULL, NULL, 0, NULL}};
-static const struct field key_fields[] = {{"key.carrier", read_carrier, 0, NULL},
-                                          {"key.format", reader_choice, AT(format), formats},
-                                          {"key.first_sent", read_first_sent, 0, NULL},
-                                          {"key.app_key", reader_choice, AT(app_key), app_keys},
-                                          {"key.required", reader_bool, AT(key_required), NULL},
-                                          {"key.id", read_id, AT(key_id), NULL},
-                                          {NULL, NULL, 0, NULL}};
 static const struct field identity_fields[] = {
         {"identity.target", read_target, AT(target), NULL},
         {"identity.fields", reader_selectors, AT(fields), NULL},
@@ -361,7 +255,6 @@ static const struct field answers_fields[] = {
         {NULL, NULL, 0, NULL}};
 
 const struct section rule_provider_section = {"`provider`", provider_fields};
-const struct section rule_key_section = {"`key`", key_fields};
 const struct section rule_identity_section = {"`identity`", identity_fields};
 const struct section rule_answers_section = {"`answers`", answers_fields};
 
@@ -422,6 +315,27 @@ static const struct node *part(const struct node *map, const char *section, cons
 	return n ? tree_get(n, key) : NULL;
 }
 
+/* Only a header has quotes of its own around a text. */
+static int check_key(struct reader *r, const struct node *map, const struct rule *rule)
+{
+	const struct node *carrier = part(map, "key", "carrier");
+
+	if (rule->format == FORMAT_SF_STRING && rule->carrier != CARRIER_HEADER)
+		return reader_fail(r, part(map, "key", "format"),
+		                   "`key.format: sf-string` is for headers only: leave it out");
+	if (rule->carrier != CARRIER_NONE)
+		return 0;
+	if (rule->dedups)
+		return reader_fail(r, carrier,
+		                   "`key.carrier: none` sends no key, so that `provider.dedups: "
+		                   "true` cannot be: leave one of them out");
+	if (rule->key_required)
+		return reader_fail(r, carrier,
+		                   "`key.carrier: none` has no place for the key that "
+		                   "`key.required` asks for: leave one of them out");
+	return 0;
+}
+
 static int check_provider(struct reader *r, const struct node *map, const struct rule *rule)
 {
 	const struct node *dedups = part(map, "provider", "dedups");
@@ -442,6 +356,8 @@ static int check_provider(struct reader *r, const struct node *map, const struct
 
 static int check_rule(struct reader *r, const struct node *map, const struct rule *rule)
 {
+	int rc;
+
 	if (!rule->operation)
 		return reader_fail(r, map,
 		                   "this rule has no `operation`: name the kind of write, "
@@ -454,7 +370,8 @@ static int check_rule(struct reader *r, const struct node *map, const struct rul
 		return reader_fail(r, tree_get(map, "unknown_ttl"),
 		                   "`unknown_ttl` drops doubts in time, which contradicts "
 		                   "`on_expired: refuse`: leave one of them out");
-	return check_provider(r, map, rule);
+	rc = check_key(r, map, rule);
+	return rc ? rc : check_provider(r, map, rule);
 }
 
 int rule_read(struct reader *r, const struct node *map, struct rule *rule)

@@ -129,6 +129,14 @@ const char *value_status(struct span text, struct status_set *set)
 	return NULL;
 }
 
+struct span value_after(struct span text, const char *prefix, bool *there)
+{
+	size_t n = strlen(prefix);
+
+	*there = span_starts(text, prefix);
+	return *there ? (struct span){text.p + n, text.n - n} : (struct span){NULL, 0};
+}
+
 bool value_is_token(struct span text)
 {
 	for (size_t i = 0; i < text.n; i++) {

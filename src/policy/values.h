@@ -17,6 +17,8 @@ const char *value_status(struct span text, struct status_set *set);
 /* A part of a request: /json/pointer, query:NAME, header:NAME or the name of a form field. */
 const char *value_selector(struct span text);
 const char *value_pointer(struct span text);
+/* The rest of `text` after `prefix`; *there says whether it begins so. */
+struct span value_after(struct span text, const char *prefix, bool *there);
 /* An HTTP token: header names, methods. */
 bool value_is_token(struct span text);
 

@@ -1,7 +1,11 @@
 """What the keys of a policy do on the wire."""
 import json
+import re
+from urllib.parse import quote
 
 import pytest
+
+from harness import client
 
 
 HEAD = """version: 1
@@ -112,4 +116,183 @@ def test_when_is_asked_in_audit(world, server):
     world.curl("-X", "POST", "-T", world.write("list", rpc("tools/list")), server.base + "/mcp")
     world.curl("-X", "POST", "-T", world.write("call", rpc("tools/call")), server.base + "/mcp")
     assert [e["operation"] for e in world.events("write")] == ["tools.call", "tools.call"]
-    assert len(world.events()) == 2
+    assert len(world.events()) == 2 + len(world.events("unlisted"))
+
+
+# --- carriers and formats
+
+CARRIED = """
+  - operation: pay
+    match: POST http://127.0.0.1:*/orders
+    key: {carrier: %s}
+    provider: {dedups: true, key_ttl: 24h, stores: [2xx]}
+"""
+UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+
+
+@pytest.mark.parametrize("carrier,body,wanted", [
+    ("json:/idempotency_key", '{\n  "amount": 5.00\n}\n', '{"idempotency_key":"KEY",\n  "amount": 5.00\n}\n'),
+    ("json:/headers/idempotencyKey", '{"to":"a"}', '{"headers":{"idempotencyKey":"KEY"},"to":"a"}'),
+    ("json:/k", "{}", '{"k":"KEY"}'),
+])
+def test_a_key_in_the_json_body(world, server, carrier, body, wanted):
+    rules(world, CARRIED % carrier)
+    for _ in range(2):
+        answer = world.curl("-H", "Content-Type: application/json", "--data-binary", body, server.base + "/orders")
+        assert answer.status == 201, answer
+    sent, = server.writes()
+    pattern = re.escape(wanted).replace("KEY", UUID)
+    assert re.fullmatch(pattern, sent.body.decode()) and int(sent.header("Content-Length")) == len(sent.body)
+    assert sent.key is None
+    assert answer.replayed
+
+
+def test_a_key_in_a_body_of_several_lines_with_a_length_of_its_own(world, server):
+    rules(world, CARRIED % "json:/k")
+    body = '{\n\t"a": "x",\r\n "b": [1,\n2]}'
+    answer = world.curl("-H", "Content-Length: %d" % len(body), "--data-binary", body, server.base + "/orders")
+    assert answer.status == 201
+    sent, = server.writes()
+    assert re.fullmatch(r'\{"k":"' + UUID + '",' + re.escape(body[1:]), sent.body.decode())
+    assert [v.strip() for k, v in sent.headers if k.lower() == "content-length"] == [str(len(sent.body))]
+
+
+@pytest.mark.parametrize("chunked", [True, False], ids=["chunked", "announced"])
+def test_a_key_in_a_json_body_from_a_callback(world, server, chunked):
+    rules(world, CARRIED % "json:/k")
+    body = json.dumps({"text": "x" * 70000, "n": 1})
+    path = world.write("body", body)
+    source = "cat %s | curl -q -sS -X POST -T - %s/orders" if chunked else "curl -q -sS -X POST -T %s %s/orders"
+    for _ in range(2):
+        assert world.run(["sh", "-c", source % (path, server.base)]).rc == 0
+    sent, = server.writes()
+    assert re.fullmatch(r'\{"k":"' + UUID + '",' + re.escape(body[1:]), dechunked(sent))
+    assert (sent.header("Transfer-Encoding") == "chunked") == chunked
+
+
+def test_a_key_in_the_json_body_goes_along_with_a_redirect(world, server):
+    rules(world, CARRIED % "json:/k")
+    answer = world.curl("-L", "-d", '{"a":1}', server.base + "/orders?redirect=307&to=" + quote(server.base + "/other"))
+    assert answer.status == 201
+    first, second = server.writes()
+    assert first.body == second.body and b'"k":"' in first.body
+
+
+def test_a_key_in_the_query(world, server):
+    rules(world, CARRIED % "query:requestId")
+    for path in ("/orders?x=1", "/orders?x=1#part", "/orders?x=1"):
+        assert world.curl("-d", "a", server.base + path).status == 201
+    sent, = server.writes()
+    assert re.fullmatch(r"/orders\?x=1&requestId=" + UUID, sent.target)
+
+
+@pytest.mark.parametrize("carrier,spec,body", [
+    ("query:requestId", "requestId=mine-1", "{}"), ("json:/k", "", '{"a":1, "k":"mine-1"}')], ids=["query", "json"])
+def test_the_programs_own_key_stays_where_it_is(world, server, carrier, spec, body):
+    rules(world, CARRIED % carrier)
+    for _ in range(2):
+        answer = world.curl("-d", body, server.base + "/orders?" + spec)
+        assert answer.status == 201
+    sent, = server.writes()
+    assert sent.body.decode() == body and sent.target == "/orders?" + spec and answer.replayed
+    assert world.records()[0]["key"] == "mine-1"
+
+
+@pytest.mark.parametrize("carrier,first,second", [
+    ("query:requestId", ("requestId=mine-1&", "{}"), ("requestId=mine-2&", "{}")),
+    ("json:/k", ("", '{"k":"mine-1","a":1}'), ("", '{"k":"mine-2","a":1}'))], ids=["query", "json"])
+def test_a_resend_carries_the_records_key(world, server, carrier, first, second):
+    """S14: the first is in doubt; the retry comes with a fresh key of its own."""
+    rules(world, CARRIED % carrier + "    identity: {ignore: [query:cut]}\n")
+    assert world.curl("-d", first[1], server.base + "/orders?%scut=1" % first[0]).rc != 0
+    answer = world.curl("-d", second[1], server.base + "/orders?%scut=" % second[0])
+    assert answer.status == 201, answer
+    one, two = server.writes()
+    assert "mine-1" in one.target + one.body.decode() and "mine-1" in two.target + two.body.decode()
+    assert "mine-2" not in two.target + two.body.decode()
+
+
+@pytest.mark.parametrize("body", ["not json", "[1]", '{"k":{}}'])
+def test_a_body_without_a_place_for_the_key_is_refused(world, server, body):
+    rules(world, CARRIED % "json:/k")
+    answer = world.curl("-d", body, server.base + "/orders")
+    assert (answer.status, answer.reason) == (403, "key-invalid")
+    assert not server.writes()
+
+
+def test_no_key_at_all(world, server):
+    """S13: adding anything to a signed request breaks its signature."""
+    rules(world, """
+  - operation: signed
+    match: POST http://127.0.0.1:*/orders
+    key: {carrier: none}
+""")
+    for _ in range(2):
+        answer = world.curl("-H", "Signature: abc", "-d", "a=1", server.base + "/orders")
+    sent, = server.writes()
+    native = world.curl("-H", "Signature: abc", "-d", "a=1", server.base + "/orders", preload=False)
+    assert answer.status == native.status == 201 and answer.replayed
+    assert server.writes()[1].raw == sent.raw
+    assert world.records()[0]["key"] == ""
+
+
+@pytest.mark.parametrize("format,pattern", [
+    ("uuid", UUID), ("uuid-nodash", "[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}"), ("hex", "[0-9a-f]{64}"),
+    ("sf-string", '"%s"' % UUID)])
+def test_formats(world, server, format, pattern):
+    rules(world, """
+  - operation: pay
+    match: POST http://127.0.0.1:*/orders
+    key: {carrier: "header:X-Request-Key", format: %s}
+""" % format)
+    world.curl("-d", "a=1", server.base + "/orders")
+    sent, = server.writes()
+    assert re.fullmatch(pattern, sent.header("X-Request-Key"))
+
+
+@pytest.mark.parametrize("carrier,words", [
+    ("query:requestId", []), ("json:/k", ["body={\"a\":1}"])], ids=["query", "json"])
+def test_carriers_on_a_handle_in_place(world, server, carrier, words):
+    rules(world, CARRIED % carrier)
+    result = world.run([client("inplace"), server.base + "/orders?x=1", "opensocket", "times=2", "then=" + server.base + "/free",
+                        "header=Content-Type: application/json", *words])
+    assert result.rc == 0, result
+    sent, plain = server.writes()
+    assert ("requestId=" in sent.target) == (carrier[0] == "q") and (b'{"k":"' in sent.body) == (carrier[0] == "j")
+    assert plain.target == "/free" and json.loads(plain.body) in ({"a": 1}, {"n": 1})
+    assert world.stats()["in_place"] == 1
+
+
+@pytest.mark.parametrize("carrier", ["query:requestId", "json:/k"])
+def test_carriers_in_mode_inject(world, server, carrier):
+    rules(world, CARRIED % carrier, top="mode: inject\n")
+    for _ in range(2):
+        assert world.curl("-d", '{"a":1}', server.base + "/orders").status == 201
+    one, two = server.writes()
+    assert (one.target, one.body) == (two.target, two.body)
+    assert "requestId=" in one.target or b'"k":"' in one.body
+
+
+def test_alias_a_new_key_on_the_same_content_is_the_same_write(world, server):
+    """S14: a library makes up a key for every call; the agent's retry is not a new intent."""
+    rules(world, """
+  - operation: pay
+    match: POST http://127.0.0.1:*/orders
+    key: {app_key: alias}
+""")
+    answers = [world.curl("-H", "Idempotency-Key: k-%d" % n, "-d", "a=1", server.base + "/orders") for n in (1, 2, 3, 2)]
+    assert [a.order for a in answers] == ["ord-1"] * 4 and [a.replayed for a in answers] == [False, True, True, True]
+    other = world.curl("-H", "Idempotency-Key: k-2", "-d", "a=2", server.base + "/orders")
+    assert (other.status, other.reason) == (422, "key-conflict")
+    assert len(server.writes()) == 1
+
+
+def test_required_without_a_key_nothing_is_sent(world, server):
+    rules(world, """
+  - operation: pay
+    match: POST http://127.0.0.1:*/orders
+    key: {required: true}
+""")
+    answer = world.curl("-d", "a=1", server.base + "/orders")
+    assert (answer.status, answer.reason) == (403, "key-required") and not server.writes()
+    assert world.curl("-H", "Idempotency-Key: k", "-d", "a=1", server.base + "/orders").status == 201

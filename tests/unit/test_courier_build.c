@@ -214,7 +214,7 @@ static void payloads_go_out_as_they_came(void **state)
 		w.plan.body_kind = BODY_PAYLOAD;
 		w.plan.body_size = cases[i].size;
 		w.plan.body_type = cases[i].type;
-		w.plan.add_header = "Idempotency-Key: k";
+		w.plan.edit.add[0] = "Idempotency-Key: k";
 		write_send(&w);
 		payload_unref(w.plan.payload);
 		assert_true(write_play(w.attempt, &w.head, &w.body, 5000));
@@ -243,8 +243,8 @@ static void the_records_key_replaces_the_programs(void **state)
 		set_word(&w, CURLOPT_HTTPHEADER, (uintptr_t)&line);
 		w.plan.body = (struct span){"x", 1};
 		w.plan.body_kind = BODY_BYTES;
-		w.plan.add_header = "Idempotency-Key: record";
-		w.plan.strip_header = "Idempotency-Key";
+		w.plan.edit.add[0] = "Idempotency-Key: record";
+		w.plan.edit.key_name = "Idempotency-Key";
 		write_send(&w);
 		assert_true(write_play(w.attempt, &w.head, &w.body, 5000));
 		assert_true(server_got(&w.server, 0, "Idempotency-Key: record\r\n"));

@@ -60,6 +60,8 @@ static void test_free_(void *p)
 #include "../../src/policy/match.c"
 #include "../../src/policy/reader.c"
 #include "../../src/policy/predicate.c"
+#include "../../src/policy/rule_key.c"
+#undef AT
 #include "../../src/policy/rule.c"
 #undef AT
 #include "../../src/policy/policy.c"

@@ -1,0 +1,144 @@
+/* See carry.h. Where the request holds the very key already nothing is changed. A body that gets
+ * longer keeps what the program announced of it, plus what was added; a Content-Length of the
+ * program's own goes, so that libcurl writes the right one. */
+#include "intercept/carry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "identity/carry.h"
+
+void carried_free(struct carried *c)
+{
+	free(c->key_line);
+	free(c->url);
+	buf_free(&c->body);
+	payload_unref(c->payload);
+	*c = (struct carried){0};
+}
+
+static int carry_header(const struct writing *w, const char *key, struct carried *out)
+{
+	struct buf line = {0};
+
+	buf_add_text(&line, w->rule->carrier_name);
+	buf_add_text(&line, ": ");
+	buf_add_text(&line, key);
+	out->key_line = line.data;
+	out->edit.add[0] = line.data;
+	return line.failed ? -1 : 0;
+}
+
+/* A text of the program's URL, which may be in its CURLU; null: none. */
+static char *program_url(const struct shadow *s)
+{
+	CURLU *u = options_pointer(&s->options, CURLOPT_CURLU);
+	const char *text = options_text(&s->options, CURLOPT_URL);
+	char *whole = NULL, *copy;
+
+	if (!u)
+		return text ? strdup(text) : NULL;
+	if (!CURL_HAS(s->flavour, url_get) ||
+	    CURL_FN(s->flavour, url_get)(u, CURLUPART_URL, &whole, 0))
+		return NULL;
+	copy = strdup(whole);
+	CURL_FN(s->flavour, free)(whole);
+	return copy;
+}
+
+static int carry_query(const struct writing *w, const char *key, struct carried *out)
+{
+	const char *target = options_text(&w->shadow->options, CURLOPT_REQUEST_TARGET);
+	char *url = target ? strdup(target) : program_url(w->shadow);
+	struct buf made = {0};
+
+	if (!url)
+		return -1;
+	carry_url_with(span_of(url), span_of(w->rule->carrier_name), span_of(key), &made);
+	free(url);
+	out->url = made.data;
+	out->is_target = target != NULL;
+	return made.failed ? -1 : 0;
+}
+
+/* In the pieces the program gave, as far as they are the same. */
+static int make_payload(const struct payload *from, struct span body, struct carried *out)
+{
+	struct span old = payload_bytes(from);
+	size_t same = 0, at = 0;
+	int rc = 0;
+
+	out->payload = payload_new();
+	if (!out->payload)
+		return -1;
+	while (same < old.n && same < body.n && old.p[same] == body.p[same])
+		same++;
+	while (!rc && at < same && at + payload_piece(from, at) <= same) {
+		size_t piece = payload_piece(from, at);
+
+		rc = payload_add(out->payload, body.p + at, piece);
+		at += piece;
+	}
+	if (!rc && at < body.n)
+		rc = payload_add(out->payload, body.p + at, body.n - at);
+	return rc ? rc : payload_seal(out->payload);
+}
+
+static int carry_json(const struct writing *w, const char *key, struct carried *out)
+{
+	struct span old = w->in.body;
+	int rc = 0;
+
+	if (carry_json_with(old, span_of(w->rule->carrier_name), span_of(key), &out->body) != 0 ||
+	    out->body.failed)
+		return -1;
+	out->has_body = true;
+	out->edit.drop[0] = "Content-Length";
+	if (!w->payload)
+		return 0;
+	out->size = w->body_size;
+	if (out->size >= 0)
+		out->size += (curl_off_t)out->body.n - (curl_off_t)old.n;
+	rc = make_payload(w->payload, span_buf(&out->body), out);
+	buf_free(&out->body);
+	return rc;
+}
+
+int carry_key(const struct writing *w, const char *key, struct carried *out)
+{
+	bool own = w->id.has_own_key && strcmp(key, w->id.own_key_text) == 0;
+
+	*out = (struct carried){0};
+	if (w->rule->carrier == CARRIER_HEADER)
+		out->edit.key_name = w->rule->carrier_name;
+	if (own || !*key)
+		return 0;
+	switch (w->rule->carrier) {
+	case CARRIER_HEADER:
+		return carry_header(w, key, out);
+	case CARRIER_QUERY:
+		return carry_query(w, key, out);
+	case CARRIER_JSON:
+		return carry_json(w, key, out);
+	case CARRIER_NONE:
+		break;
+	}
+	return 0;
+}
+
+void carry_plan(const struct carried *c, struct courier_plan *plan)
+{
+	plan->edit = c->edit;
+	if (c->is_target)
+		plan->request_target = c->url;
+	else
+		plan->url = c->url;
+	if (!c->has_body)
+		return;
+	if (c->payload) {
+		plan->payload = c->payload;
+		plan->body_size = c->size;
+	} else {
+		plan->body = span_buf(&c->body);
+	}
+}
