@@ -12,17 +12,33 @@ static const char *skip_space(const char *p, const char *end)
 	return p;
 }
 
+static bool is_hex(char c)
+{
+	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
+}
+
+/* What follows the escape at `p`; null: it is cut short, as a torn line's is. */
+static const char *skip_escape(const char *p, const char *end)
+{
+	if (end - p < 2 || p[1] != 'u')
+		return p + 2;
+	for (int i = 2; i < 6; i++)
+		if (end - p <= i || !is_hex(p[i]))
+			return NULL;
+	return p + 6;
+}
+
 /* `p` is at the opening quote; returns what follows the closing one, null when there is none. */
 static const char *take_text(const char *p, const char *end, struct span *out)
 {
 	const char *from = ++p;
 
-	while (p < end && *p != '"') {
+	while (p && p < end && *p != '"') {
 		if ((unsigned char)*p < 0x20)
 			return NULL;
-		p += *p == '\\' ? 2 : 1;
+		p = *p == '\\' ? skip_escape(p, end) : p + 1;
 	}
-	if (p >= end)
+	if (!p || p >= end)
 		return NULL;
 	*out = (struct span){from, (size_t)(p - from)};
 	return p + 1;
