@@ -20,6 +20,7 @@ int cli_ledger(int argc, char **argv);
 int cli_stats(int argc, char **argv);
 int cli_events(int argc, char **argv);
 int cli_explain(int argc, char **argv);
+int cli_init(int argc, char **argv);
 /* Two of the ledger's, in files of their own. */
 int cli_resolve(int argc, char **argv);
 int cli_forget(int argc, char **argv);

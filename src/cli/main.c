@@ -13,6 +13,7 @@ static const struct command {
         {"run", cli_run, "start a command with sendonce around its HTTP writes"},
         {"check", cli_check, "read a policy and say what is wrong with it"},
         {"explain", cli_explain, "say what would become of a request, and why"},
+        {"init", cli_init, "write a policy to begin with"},
         {"ledger", cli_ledger, "list, show, resolve, forget or verify what was written"},
         {"stats", cli_stats, "the ledger's counters"},
         {"events", cli_events, "the event log"},

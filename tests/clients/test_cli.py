@@ -8,7 +8,7 @@ import pytest
 
 from harness import build
 
-COMMANDS = [["run"], ["check"], ["explain"], ["ledger"], ["ledger", "list"], ["ledger", "show"], ["ledger", "resolve"], ["ledger", "forget"],
+COMMANDS = [["run"], ["check"], ["explain"], ["init"], ["ledger"], ["ledger", "list"], ["ledger", "show"], ["ledger", "resolve"], ["ledger", "forget"],
             ["ledger", "verify"], ["stats"], ["events"]]
 
 
@@ -30,13 +30,13 @@ def test_help_is_data(world, command):
 def test_help_and_version_of_the_whole(world):
     result = world.cli("--help")
     assert result.rc == 0 and result.err == ""
-    for name in ("run", "check", "explain", "ledger", "stats", "events"):
+    for name in ("run", "check", "explain", "init", "ledger", "stats", "events"):
         assert re.search("^  %s +[a-z]" % name, result.out, re.M)
     assert re.fullmatch(r"sendonce \d+\.\d+\.\d+\n", world.cli("--version").out)
 
 
 @pytest.mark.parametrize("args", [
-    [], ["explain"], ["report"], ["doctor"], ["init"], ["--nonsense"],
+    [], ["explain"], ["report"], ["doctor"], ["--nonsense"],
     ["ledger"], ["ledger", "burn"], ["ledger", "list", "x"], ["ledger", "list", "--nonsense"], ["ledger", "list", "--ledger"],
     ["ledger", "show"], ["ledger", "show", "a", "b"],
     ["ledger", "resolve"], ["ledger", "resolve", "abcd"], ["ledger", "resolve", "abcd", "--executed", "--not-executed"],
