@@ -21,9 +21,11 @@ int cli_stats(int argc, char **argv);
 int cli_events(int argc, char **argv);
 int cli_explain(int argc, char **argv);
 int cli_init(int argc, char **argv);
-/* Two of the ledger's, in files of their own. */
+/* Those of the ledger's that have files of their own. */
 int cli_resolve(int argc, char **argv);
 int cli_forget(int argc, char **argv);
+int cli_export(int argc, char **argv);
+int cli_import(int argc, char **argv);
 
 /* "sendonce COMMAND: text" and the way to its help. Returns CLI_USAGE. */
 int cli_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -50,6 +52,8 @@ void cli_free_place(struct cli_place *place);
  * programs' own. */
 int cli_open_ledger(const char *command, const struct cli_place *place, bool read_only,
                     struct ledger **out);
+/* There is no file at its path, nor is it in memory. */
+bool cli_ledger_missing(const struct cli_place *place);
 
 /* The options every command that reads a ledger has. */
 #define CLI_PLACE_HELP                                                                             \
@@ -103,6 +107,8 @@ int cli_parse(const struct cli_syntax *syntax, int argc, char **argv, bool *done
 
 /* In doubt: unknown, or sent by an owner who is gone. */
 bool cli_in_doubt(const struct record_view *record);
+/* Null for FREED_NOT. */
+const char *cli_freed_name(enum freed_how how);
 void cli_record_json(FILE *out, const struct record_view *record);
 void cli_record_header(FILE *out);
 void cli_record_line(FILE *out, const struct record_view *record);

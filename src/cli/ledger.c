@@ -1,6 +1,6 @@
-/* `sendonce ledger list|show|resolve|forget|verify`: what was written, and what to do about it.
+/* `sendonce ledger ...`: what was written, and what to do about it.
  *
- * Everything here but resolve and forget opens the ledger for reading only, so that looking never
+ * What is in this file opens the ledger for reading only, so that looking never
  * changes what a program sees, and works while programs use it. */
 #include <getopt.h>
 #include <inttypes.h>
@@ -8,18 +8,24 @@
 
 #include "cli/cli.h"
 
+#define VERBS "list, show, resolve, forget, verify, export or import"
+
 static const char help[] =
         "Usage: sendonce ledger list|verify [OPTION...]\n"
         "       sendonce ledger show KEY [OPTION...]\n"
         "       sendonce ledger resolve KEY --executed [--answer F] [OPTION...]\n"
         "       sendonce ledger resolve KEY --not-executed [OPTION...]\n"
         "       sendonce ledger forget KEY [OPTION...]\n"
+        "       sendonce ledger export [--run R] [--with-secret] [OPTION...] > FILE\n"
+        "       sendonce ledger import FILE [OPTION...]\n"
         "\n"
         "  list      one line a write, in the order of the file\n"
         "  show      all that is known about one\n"
         "  resolve   settle a doubt, after a look at the provider's own list\n"
         "  forget    drop a record: the same write will be sent again\n"
         "  verify    read everything and report damage\n"
+        "  export    records as JSON lines; --run only those of one run\n"
+        "  import    bring them into another ledger; what is newer there stays\n"
         "\n"
         "KEY is the beginning, four characters or more, of a write's key or content id.\n"
         "\n" CLI_PLACE_HELP "\n"
@@ -132,14 +138,12 @@ int cli_ledger(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*run)(int argc, char **argv);
-	} verbs[] = {{"list", list},
-	             {"show", show},
-	             {"resolve", cli_resolve},
-	             {"forget", cli_forget},
-	             {"verify", verify}};
+	} verbs[] = {{"list", list},         {"show", show},     {"resolve", cli_resolve},
+	             {"forget", cli_forget}, {"verify", verify}, {"export", cli_export},
+	             {"import", cli_import}};
 
 	if (argc < 2)
-		return cli_usage("ledger", "say what to do: list, show, resolve, forget or verify");
+		return cli_usage("ledger", "say what to do: " VERBS);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		fputs(help, stdout);
 		return CLI_OK;
@@ -147,6 +151,5 @@ int cli_ledger(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
 		if (strcmp(argv[1], verbs[i].name) == 0)
 			return verbs[i].run(argc - 1, argv + 1);
-	return cli_usage("ledger", "cannot `%s`: it is list, show, resolve, forget or verify",
-	                 argv[1]);
+	return cli_usage("ledger", "cannot `%s`: it is " VERBS, argv[1]);
 }

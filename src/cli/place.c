@@ -115,6 +115,12 @@ void cli_free_place(struct cli_place *place)
 	place->policy = NULL;
 }
 
+bool cli_ledger_missing(const struct cli_place *place)
+{
+	return strcmp(place->ledger, LEDGER_MEMORY) != 0 && access(place->ledger, F_OK) != 0 &&
+	       errno == ENOENT;
+}
+
 int cli_open_ledger(const char *command, const struct cli_place *place, bool read_only,
                     struct ledger **out)
 {
@@ -132,7 +138,7 @@ int cli_open_ledger(const char *command, const struct cli_place *place, bool rea
 
 	if (ledger_open(&options, out, &error) == LEDGER_OK)
 		return 0;
-	if (access(place->ledger, F_OK) != 0 && errno == ENOENT)
+	if (cli_ledger_missing(place))
 		return cli_fail(CLI_CANNOT, command,
 		                "%s: there is no ledger here yet; name another with --ledger or "
 		                "--policy",

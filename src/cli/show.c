@@ -62,7 +62,7 @@ static const char *owner_name(enum owner_life life)
 	return NULL;
 }
 
-static const char *freed_name(enum freed_how how)
+const char *cli_freed_name(enum freed_how how)
 {
 	switch (how) {
 	case FREED_WITHDRAWN:
@@ -133,7 +133,7 @@ void cli_record_json(FILE *out, const struct record_view *r)
 	json_named(out, "owner", owner_name(r->owner));
 	fprintf(out, ",\"owner_pid\":%d,\"lease_fresh\":%s", r->owner_pid,
 	        r->lease_fresh ? "true" : "false");
-	json_named(out, "freed", freed_name(r->freed));
+	json_named(out, "freed", cli_freed_name(r->freed));
 	json_time(out, "made", r->made.wall_us);
 	json_time(out, "first_sent", r->first_sent.wall_us);
 	json_time(out, "ended", r->ended.wall_us);
@@ -226,7 +226,7 @@ void cli_record_full(FILE *out, const struct record_view *r)
 	        r->wire_sends);
 	full_text(out, "program", r->exe);
 	full_text(out, "owner", owner_name(r->owner));
-	full_text(out, "freed by", freed_name(r->freed));
+	full_text(out, "freed by", cli_freed_name(r->freed));
 	full_time(out, "made", r->made.wall_us);
 	full_time(out, "first sent", r->first_sent.wall_us);
 	full_time(out, "ended", r->ended.wall_us);

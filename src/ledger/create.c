@@ -11,10 +11,15 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/filesize.h"
 #include "ledger/internal.h"
+
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1
+#endif
 
 enum { HIGH_FD = 10, RECORD_SHARE = 2560 };
 
@@ -82,7 +87,7 @@ static int random_bytes(void *out, size_t n)
 	return got == (ssize_t)n ? 0 : -1;
 }
 
-int create_header(struct layout_fixed *f, uint64_t size)
+int create_header(struct layout_fixed *f, const struct ledger_options *o)
 {
 	struct stamp now = clock_now();
 
@@ -91,11 +96,13 @@ int create_header(struct layout_fixed *f, uint64_t size)
 	f->layout = LAYOUT_VERSION;
 	f->compatible = LAYOUT_COMPATIBLE;
 	f->incompatible = LAYOUT_INCOMPATIBLE;
-	create_plan(f, size);
+	create_plan(f, (uint64_t)o->size / LAYOUT_PAGE * LAYOUT_PAGE);
 	f->boot = now.boot;
-	f->made_us = now.wall_us;
+	f->made_us = o->made_us ? o->made_us : now.wall_us;
 	read_machine(f->machine);
-	if (random_bytes(f->secret, sizeof(f->secret)) != 0)
+	if (o->secret)
+		memcpy(f->secret, o->secret, sizeof(f->secret));
+	else if (random_bytes(f->secret, sizeof(f->secret)) != 0)
 		return -1;
 	f->sum = sum_bytes(0, f, offsetof(struct layout_fixed, sum));
 	return 0;
@@ -144,14 +151,14 @@ static int allocate(int fd, uint64_t size)
 	return rc ? -1 : 0;
 }
 
-static int fill_file(int fd, uint64_t size, bool group)
+static int fill_file(int fd, const struct ledger_options *o)
 {
 	struct layout_fixed fixed;
 
 	/* fchmod: neither the umask nor a folder's default ACL may make it more or less. */
-	if (fchmod(fd, group ? 0660 : 0600) != 0 || create_header(&fixed, size) != 0)
+	if (fchmod(fd, o->group ? 0660 : 0600) != 0 || create_header(&fixed, o) != 0)
 		return -1;
-	if (allocate(fd, size) != 0 || write_tables(fd, &fixed) != 0)
+	if (allocate(fd, fixed.size) != 0 || write_tables(fd, &fixed) != 0)
 		return -1;
 	return fsync(fd);
 }
@@ -187,6 +194,15 @@ static int fail_create(const char *path, struct ledger_error *error)
 	                 remedy);
 }
 
+/* Never over another one. Where the file system can it has one name all the time, which is what an
+ * opener asks for; else two for a moment. */
+static int put_in_place(const char *temporary, const char *path)
+{
+	int rc = (int)syscall(SYS_renameat2, AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE);
+
+	return rc != 0 && (errno == EINVAL || errno == ENOSYS) ? link(temporary, path) : rc;
+}
+
 int create_file(const struct ledger_options *o, struct ledger_error *error)
 {
 	struct filesize_guard guard;
@@ -210,9 +226,9 @@ int create_file(const struct ledger_options *o, struct ledger_error *error)
 	if (fd < 0)
 		return fail_create(o->path, error);
 	filesize_enter(&guard);
-	if (fill_file(fd, (uint64_t)o->size / LAYOUT_PAGE * LAYOUT_PAGE, o->group) != 0)
+	if (fill_file(fd, o) != 0)
 		rc = fail_create(o->path, error);
-	else if (link(temporary, o->path) != 0 && errno != EEXIST)
+	else if (put_in_place(temporary, o->path) != 0 && errno != EEXIST)
 		rc = fail_create(o->path, error);
 	filesize_leave(&guard);
 	/* Before anybody looks: a ledger has one name. */

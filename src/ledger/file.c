@@ -328,7 +328,7 @@ static int open_all(const struct ledger_options *o, struct ledger **out, struct 
 	l = ledger_new(o);
 	if (!l)
 		return file_fail(error, LEDGER_NOMEM, "%s: out of memory", o->path);
-	rc = memory ? memory_map(l, o->size, error) : open_and_map(o, l, error);
+	rc = memory ? memory_map(l, o, error) : open_and_map(o, l, error);
 	if (rc != LEDGER_OK) {
 		free(l);
 		return rc;

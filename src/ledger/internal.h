@@ -37,8 +37,8 @@ int create_file(const struct ledger_options *options, struct ledger_error *error
 void create_plan(struct layout_fixed *fixed, uint64_t size);
 int create_folder_check(const struct ledger_options *options, struct ledger_error *error);
 int create_fd_high(int fd); /* never 0-2; -1 with errno, fd closed */
-/* A new ledger's fixed part, with a new secret. 0, or -1: no random bytes. */
-int create_header(struct layout_fixed *fixed, uint64_t size);
+/* A new ledger's fixed part. 0, or -1: no random bytes for its secret. */
+int create_header(struct layout_fixed *fixed, const struct ledger_options *options);
 
 void create_sync_folder(const char *path);
 
@@ -77,7 +77,7 @@ int access_folder(const struct stat *st, const char *path, const char *folder, b
 
 /* memory.c */
 bool memory_path(const char *path);
-int memory_map(struct ledger *l, int64_t size, struct ledger_error *error);
+int memory_map(struct ledger *l, const struct ledger_options *o, struct ledger_error *error);
 
 /* shared.c */
 void shared_out(void *to, const void *from, size_t n);
@@ -178,6 +178,9 @@ bool change_owner_holds(struct ledger *l, const struct change *c, struct stamp n
 int64_t key_find(const struct ledger *l, const uint8_t *own_key);    /* record id or LEDGER_NONE */
 int key_bind(struct ledger *l, uint64_t id, const uint8_t *own_key); /* under the table lock */
 void key_unbind_all(struct ledger *l, struct layout_record *rec, uint64_t id);
+/* The keys bound to a record, at most `room`; how many. */
+size_t key_list(const struct ledger *l, struct layout_record *rec, uint64_t id,
+                uint8_t (*out)[LEDGER_HASH], size_t room);
 
 /* answer.c */
 /* Copies an answer into the heap; *unit 0 when it is not kept. */

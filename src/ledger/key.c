@@ -144,3 +144,23 @@ void key_unbind_all(struct ledger *l, struct layout_record *rec, uint64_t id)
 	}
 	atomic_store_explicit(&rec->keys, 0, memory_order_release);
 }
+
+/* A walk without the lock may meet a cell that goes to another record: it ends the list. */
+size_t key_list(const struct ledger *l, struct layout_record *rec, uint64_t id,
+                uint8_t (*out)[LEDGER_HASH], size_t room)
+{
+	uint64_t number = atomic_load_explicit(&rec->keys, memory_order_acquire);
+	struct layout_key *cell;
+	size_t count = 0;
+
+	while (number && count < room) {
+		cell = cell_at(l, number - 1);
+		if (!cell || atomic_load_explicit(&cell->target, memory_order_acquire) != id)
+			break;
+		shared_out(out[count++], cell->own_key, LEDGER_HASH);
+		number = atomic_load_explicit(&cell->next, memory_order_relaxed);
+		if (count >= l->fixed.key_count)
+			break;
+	}
+	return count;
+}

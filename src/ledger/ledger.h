@@ -47,6 +47,10 @@ struct ledger_options {
 	bool read_only;       /* for the CLI: never writes, not even a repair */
 	bool group;           /* 0660 in a setgid folder: a daemon's users share it */
 	bool set_aside;       /* give a damaged file a name with the date, and refuse */
+	/* At creation, for a ledger that goes on with another one's records; null, 0: of its own.
+	 */
+	const uint8_t *secret;
+	int64_t made_us;
 };
 
 struct ledger;
@@ -171,6 +175,9 @@ struct record_new {
 	/* The account may be another name of one that is there: a record of the same content under
 	 * another account that is not settled is then as good as one of ours. */
 	bool opaque;
+	/* A record of elsewhere that is brought in (carry.h): others with its content or key are
+	 * not in its way, and its maker stays who it was. Null: a write of this process. */
+	const struct ledger_record *copy_of;
 };
 
 /* Our own hold on a record: the word we installed last. Copy it freely within the process. */

@@ -14,17 +14,17 @@ bool memory_path(const char *path)
 	return path && strcmp(path, LEDGER_MEMORY) == 0;
 }
 
-int memory_map(struct ledger *l, int64_t size, struct ledger_error *error)
+int memory_map(struct ledger *l, const struct ledger_options *o, struct ledger_error *error)
 {
-	uint64_t whole = (uint64_t)size / LAYOUT_PAGE * LAYOUT_PAGE;
+	uint64_t whole = (uint64_t)o->size / LAYOUT_PAGE * LAYOUT_PAGE;
 	void *base;
 
-	if (size < LAYOUT_MIN_SIZE || size > LAYOUT_MAX_SIZE)
+	if (o->size < LAYOUT_MIN_SIZE || o->size > LAYOUT_MAX_SIZE)
 		return file_fail(error, LEDGER_CANNOT,
 		                 "memory: cannot be made: ledger.size is %lld bytes, it must be "
 		                 "between 256KiB and 64GiB",
-		                 (long long)size);
-	if (create_header(&l->fixed, whole) != 0)
+		                 (long long)o->size);
+	if (create_header(&l->fixed, o) != 0)
 		return file_fail(error, LEDGER_CANNOT, "memory: no random bytes for a ledger");
 	base = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (base == MAP_FAILED)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ledger/carry.h"
 #include "ledger/internal.h"
 
 enum { SWEEP_PER_RESERVE = 4, RECORD_SEARCH = 8 };
@@ -62,7 +63,11 @@ static void facts_fill(struct ledger *l, const struct record_new *rec, uint64_t 
 	memcpy(f->wire_body, rec->wire_body, LEDGER_HASH);
 	strncpy(f->key, rec->key ? rec->key : "", sizeof(f->key) - 1);
 	strncpy(f->operation, rec->operation ? rec->operation : "", sizeof(f->operation) - 1);
-	memcpy(f->exe, l->exe, sizeof(f->exe));
+	memcpy(f->exe, rec->copy_of ? rec->copy_of->view.exe : l->exe, sizeof(f->exe));
+	if (rec->copy_of) {
+		f->maker_boot = rec->copy_of->maker_boot;
+		f->maker_pid = rec->copy_of->maker_pid;
+	}
 	if (rec->trace)
 		memcpy(f->trace, rec->trace, sizeof(f->trace));
 	f->sum = sum_bytes(id, (const char *)f + sizeof(f->sum), sizeof(*f) - sizeof(f->sum));
@@ -189,6 +194,8 @@ static bool appeared(struct ledger *l, const struct record_new *rec, bool keyed_
 {
 	struct record_view view;
 
+	if (rec->copy_of)
+		return false;
 	if (rec->own_key && !keyed_over && key_used(l, rec->own_key))
 		return true;
 	if (neighbour_appeared(l, rec, now))
