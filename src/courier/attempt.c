@@ -16,6 +16,7 @@ static __thread struct {
 static void attempt_free(struct attempt *a)
 {
 	tape_unref(a->tape);
+	tape_unref(a->held);
 	if (a->kept)
 		CURL_FN(a->courier->fl, easy_cleanup)(a->kept);
 	build_free(a);

@@ -36,6 +36,9 @@ struct gate_pass {
 struct attempt_calls {
 	int (*gate)(void *ctx, const struct gate_pass *pass); /* 0: send; else abort the transfer */
 	void (*renew)(void *ctx);
+	/* May be null. An answer of that status has begun, or ended: is it one after which the same
+	 * request is to be sent again, as long as somebody waits? It is not shown then. */
+	bool (*again)(void *ctx, long status);
 	void (*ended)(void *ctx, struct tape *tape, struct tape_end *end);
 	void (*abandon)(void *ctx); /* exit_wait is over: mark the record before the process goes */
 	void (*release)(void *ctx);

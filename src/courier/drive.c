@@ -90,6 +90,7 @@ static void drive_end(struct courier *c, struct attempt *a, CURLcode code, bool 
 
 	if (added)
 		CURL_FN(c->fl, multi_remove_handle)(c->multi, easy);
+	again_flush(a);
 	drive_capture(a);
 	end.stopped = drive_never_sent(a, code);
 	end.status = a->passes.status;
@@ -157,14 +158,25 @@ static bool drive_lingered(struct courier *c, struct attempt *a, int64_t now)
 	return true;
 }
 
+/* To be sent again, and nobody waits for it any more: the last answer is the answer. */
+static bool drive_gives_up(struct courier *c, struct attempt *a)
+{
+	if (!a->again_us || again_is_awaited(c, a))
+		return false;
+	a->cancel_code = CURLE_OK;
+	return true;
+}
+
 static unsigned drive_work_of(struct courier *c, struct attempt *a, int64_t now)
 {
 	unsigned work = drive_exit_work(c, a, now);
 
-	if (a->cancel || drive_lingered(c, a, now))
+	if (a->cancel || drive_lingered(c, a, now) || drive_gives_up(c, a))
 		work |= WORK_CANCEL;
-	else if (a->state == ATTEMPT_QUEUED)
+	else if (a->state == ATTEMPT_QUEUED && a->again_us <= now)
 		work |= WORK_ADD;
+	else if (a->state == ATTEMPT_QUEUED)
+		drive_due(c, a->again_us);
 	if (a->renew_us <= now)
 		work |= WORK_RENEW;
 	drive_due(c, a->renew_us <= now ? now + RENEW_US : a->renew_us);
@@ -194,6 +206,7 @@ static struct attempt *drive_collect(struct courier *c)
 
 static void drive_add(struct courier *c, struct attempt *a)
 {
+	again_begin(a);
 	if (gate_before_add(a)) {
 		drive_end(c, a, CURLE_ABORTED_BY_CALLBACK, false);
 		return;
@@ -245,7 +258,9 @@ static void drive_reap(struct courier *c)
 		if (m->msg != CURLMSG_DONE)
 			continue;
 		CURL_FN(c->fl, easy_getinfo)(easy, CURLINFO_PRIVATE, (char **)&a);
-		if (a && a->easy == easy) /* not a handle libcurl made for itself (DoH) */
+		if (!a || a->easy != easy) /* a handle libcurl made for itself (DoH) */
+			continue;
+		if (!again_later(c, a, code))
 			drive_end(c, a, code, true);
 	}
 }

@@ -82,12 +82,17 @@ static size_t gate_header(char *line, size_t size, size_t count, void *data)
 	size_t n = size * count;
 	struct tape_piece p = {.kind = TAPE_HEADER, .data = line, .n = n};
 
+	bool block;
+
 	if (!n)
 		return 0;
-	if (passes_header(&a->passes, line, n))
-		gate_block(a);
+	block = passes_header(&a->passes, line, n);
 	p.connect = a->passes.opening;
 	p.request = passes_answering(&a->passes);
+	if (again_holds(a, &p))
+		return n;
+	if (block)
+		gate_block(a);
 	if (tape_add(a->tape, &p))
 		return 0;
 	attempt_tell(a, 0);
@@ -106,6 +111,8 @@ static size_t gate_body(char *bytes, size_t size, size_t count, void *data)
 		return CURL_WRITEFUNC_PAUSE;
 	}
 	p.request = passes_answering(&a->passes);
+	if (again_holds(a, &p))
+		return n;
 	if (n && tape_add(a->tape, &p))
 		return 0;
 	a->stale = true;

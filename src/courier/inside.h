@@ -53,6 +53,7 @@ struct attempt {
 	bool cancel, orphan, abandoned;
 	unsigned waiting;
 	int64_t idle_us;
+	int64_t again_us; /* queued once more, not to be sent before; 0: the first time */
 	CURLcode cancel_code;
 	CURL *kept;
 
@@ -62,6 +63,9 @@ struct attempt {
 	int64_t renew_us, captured_us;
 	bool stale, stale_head; /* the snapshot on the tape is older than what has come */
 	struct passes passes;
+	struct tape *held; /* an answer that is not shown: again.c; null: none */
+	size_t held_bytes;
+	unsigned asked_again;
 	size_t read_at;             /* in the payload */
 	bool tail_off;              /* a redirect made a GET of it */
 	struct curl_slist *cookies; /* read by everybody once the tape has ended */
@@ -155,6 +159,16 @@ int cookies_install(struct attempt *a, const struct courier_plan *plan);
 /* gate.c: the callbacks of the handle */
 int gate_install(struct attempt *a);
 int gate_before_add(struct attempt *a); /* for a libcurl without PREREQ; 0: go on */
+
+/* again.c, by the driver */
+bool again_holds(struct attempt *a, const struct tape_piece *piece); /* the piece is not shown */
+void again_flush(struct attempt *a);                                 /* it is after all */
+void again_drop(struct attempt *a);
+/* A transfer ended: true, and it is queued to be sent once more. */
+bool again_later(struct courier *c, struct attempt *a, CURLcode code);
+void again_begin(struct attempt *a); /* it is about to be */
+/* With the lock held. */
+bool again_is_awaited(const struct courier *c, const struct attempt *a);
 
 /* life.c */
 void life_background(struct courier *c); /* with the lock held */

@@ -95,6 +95,13 @@ int form_parts(struct span text, enum selector_kind kind, const struct text_list
 bool form_value(struct span text, struct span name, struct buf *out);
 bool form_name_is(struct span raw, struct span name); /* raw, once decoded */
 
+/* --- sse.c: server-sent events. */
+bool sse_is(struct span content_type);
+/* The next `data:` line's text, as it stands in the body; false: there is none. */
+bool sse_next(struct span *rest, struct span *data);
+/* The last one that answers something: JSON without a `method`. Empty when there is none. */
+struct span sse_answer(struct span body);
+
 /* --- graphql.c: is an operation of that kind (query, mutation, subscription) in the document? */
 bool graphql_has(struct span text, struct span kind);
 

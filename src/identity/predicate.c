@@ -154,7 +154,7 @@ static bool holds_json(struct asking *a, const struct predicate *p)
 
 	if (!a->read)
 		read_json(a);
-	if (a->view->body.n == 0)
+	if (a->view->body.n == 0 && a->view->unreadable_holds)
 		return p->test == TEST_ABSENT || p->test == TEST_EMPTY;
 	if (!a->readable)
 		return a->view->unreadable_holds;
@@ -233,6 +233,15 @@ bool predicates_hold_request(const struct predicate_list *list, const struct ide
 	};
 
 	return list->count == 0 || predicates_hold(list, &view);
+}
+
+bool predicates_hold_answer(const struct predicate_list *list, const struct predicate_view *view)
+{
+	struct predicate_view last = *view;
+
+	if (sse_is(view->content_type))
+		last.body = sse_answer(view->body);
+	return predicates_hold(list, &last);
 }
 
 bool predicates_read_body(const struct predicate_list *list)

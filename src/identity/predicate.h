@@ -17,6 +17,9 @@ struct predicate_view {
 bool predicates_hold(const struct predicate_list *list, const struct predicate_view *view);
 /* A request that `in` describes, its body included. */
 bool predicates_hold_request(const struct predicate_list *list, const struct identity_in *in);
+/* An answer, of which `view` has content_type and body. Of a stream of server-sent events the last
+ * one that is JSON and no request or notification of its own (no `method`) is looked at. */
+bool predicates_hold_answer(const struct predicate_list *list, const struct predicate_view *view);
 /* Is the body looked at? */
 bool predicates_read_body(const struct predicate_list *list);
 

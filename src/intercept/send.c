@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "courier/answer.h"
+#include "courier/fields.h"
+#include "identity/predicate.h"
 #include "intercept/local.h"
 
 struct send *send_new(struct ledger *ledger, const struct rule *rule, const struct hold *hold,
@@ -134,6 +136,23 @@ static void renew(void *ctx)
 	pthread_mutex_unlock(&s->lock);
 }
 
+static bool again(void *ctx, long status)
+{
+	struct send *s = ctx;
+	struct record_view view;
+	struct stamp now = clock_now();
+	bool yes;
+
+	if (!status_set_has(&s->rule->in_progress, status))
+		return false;
+	pthread_mutex_lock(&s->lock);
+	yes = !s->always && !s->blocked && s->hold.id &&
+	      ledger_look(s->ledger, s->hold.id, now, &view) == LEDGER_OK &&
+	      verdict_may_ask_again(s->rule, view.first_sent, now);
+	pthread_mutex_unlock(&s->lock);
+	return yes;
+}
+
 /* Stripe and others mark an answer they gave before: then a "not executed" is about the first send.
  */
 static bool provider_replayed(struct tape *tape)
@@ -194,6 +213,28 @@ static void explain_blocked(enum send_blocked why, struct tape_end *end)
 	                 : "another process took this write over while this one stood still");
 }
 
+/* Of an answer that is not there whole nothing can be said. */
+static bool body_matches(struct send *s, struct tape *tape, const struct tape_end *end)
+{
+	struct buf head = {0}, body = {0};
+	struct predicate_view view = {0};
+	bool matches = false;
+
+	if (!s->rule->body.count)
+		return true;
+	if (!end->complete)
+		return false;
+	tape_last_headers(tape, &head);
+	if (tape_body(tape, s->max_response, &body) == 0 && !head.failed && !body.failed) {
+		view.content_type = fields_find(span_buf(&head), "Content-Type");
+		view.body = span_buf(&body);
+		matches = predicates_hold_answer(&s->rule->body, &view);
+	}
+	buf_free(&head);
+	buf_free(&body);
+	return matches;
+}
+
 static void ended(void *ctx, struct tape *tape, struct tape_end *end)
 {
 	struct send *s = ctx;
@@ -202,7 +243,7 @@ static void ended(void *ctx, struct tape *tape, struct tape_end *end)
 	        .status = end->status,
 	        .seen_at = end->seen_at,
 	        .provider_replayed = end->complete && provider_replayed(tape),
-	        .body_matches = true,
+	        .body_matches = body_matches(s, tape, end),
 	};
 
 	pthread_mutex_lock(&s->lock);
@@ -241,8 +282,12 @@ static void release(void *ctx)
 	leave(ctx);
 }
 
-const struct attempt_calls send_calls = {
-        .gate = gate, .renew = renew, .ended = ended, .abandon = abandon, .release = release};
+const struct attempt_calls send_calls = {.gate = gate,
+                                         .renew = renew,
+                                         .again = again,
+                                         .ended = ended,
+                                         .abandon = abandon,
+                                         .release = release};
 
 bool send_withdraw(struct send *s)
 {

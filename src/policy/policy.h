@@ -93,6 +93,7 @@ struct rule {
 	int64_t window;
 	int64_t replay_for;
 	struct status_set final, not_executed, already_done, in_progress;
+	struct predicate_list body; /* of a final answer: all must hold */
 	int64_t ttl;
 	enum rule_expired on_expired;
 	enum rule_unknown on_unknown;

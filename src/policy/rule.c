@@ -122,18 +122,6 @@ static int read_repeat(struct reader *r, const struct field *f, const struct nod
 	return reader_fail_value(r, f, value, "is none of the words known here: write replay");
 }
 
-/* Statuses no word of this version acts on: the form is checked, a non-empty set refused. */
-static int read_off_statuses(struct reader *r, const struct field *f, const struct node *value,
-                             void *at)
-{
-	static const struct status_set none;
-	int rc = reader_statuses(r, f, value, at);
-
-	if (rc || memcmp(at, &none, sizeof(none)) == 0)
-		return rc;
-	return reader_fail_unsupported(r, f, value, value->kind == NODE_LIST ? "[...]" : NULL);
-}
-
 static int check_pointer(struct reader *r, const struct field *f, const struct node *item, void *at)
 {
 	struct span text;
@@ -153,46 +141,6 @@ static int read_off_pointers(struct reader *r, const struct field *f, const stru
 	if (rc || (value->kind == NODE_LIST && value->count == 0))
 		return rc;
 	return reader_fail_unsupported(r, f, value, value->kind == NODE_LIST ? "[...]" : NULL);
-}
-
-static int check_predicate(struct reader *r, const struct field *f, const struct node *map)
-{
-	struct span ignored;
-	bool json = span_is(map->key->text, "json");
-	int rc = 0;
-
-	if (map->kind != NODE_MAP)
-		return reader_fail(r, map, "`%s` compares parts: {json: {/method: VALUE}}",
-		                   f->name);
-	for (const struct node *n = map->first; n && !rc; n = n->next) {
-		if (json && value_pointer(n->key->text))
-			return reader_fail_value(r, f, n->key, value_pointer(n->key->text));
-		rc = reader_scalar(r, f, n, &ignored);
-	}
-	return rc;
-}
-
-/* arg: null-terminated names of what can be looked at. */
-static int read_off_predicates(struct reader *r, const struct field *f, const struct node *value,
-                               void *at)
-{
-	int rc = 0;
-
-	(void)at;
-	if (value->kind != NODE_MAP)
-		return reader_fail(r, value, "`%s` compares parts: {json: {/method: VALUE}}",
-		                   f->name);
-	for (const struct node *n = value->first; n && !rc; n = n->next) {
-		const char *const *known = f->arg;
-
-		while (*known && !span_is(n->key->text, *known))
-			known++;
-		rc = *known ? check_predicate(r, f, n)
-		            : reader_fail_value(r, f, n->key, "cannot be looked at: write json");
-	}
-	if (rc || value->count == 0)
-		return rc;
-	return reader_fail_unsupported(r, f, value, "{...}");
 }
 
 /* --- tables --- */
@@ -248,9 +196,9 @@ static const struct field identity_fields[] = {
 static const struct field answers_fields[] = {
         {"answers.final", reader_statuses, AT(final), NULL},
         {"answers.not_executed", reader_statuses, AT(not_executed), NULL},
-        {"answers.already_done", read_off_statuses, AT(already_done), NULL},
-        {"answers.in_progress", read_off_statuses, AT(in_progress), NULL},
-        {"answers.body", read_off_predicates, 0, body_parts},
+        {"answers.already_done", reader_statuses, AT(already_done), NULL},
+        {"answers.in_progress", reader_statuses, AT(in_progress), NULL},
+        {"answers.body", predicate_read, AT(body), body_parts},
         {"answers.echo", read_off_pointers, 0, NULL},
         {NULL, NULL, 0, NULL}};
 
@@ -354,6 +302,18 @@ static int check_provider(struct reader *r, const struct node *map, const struct
 	return 0;
 }
 
+/* Only a provider that knows the key can be asked again. */
+static int check_answers(struct reader *r, const struct node *map, const struct rule *rule)
+{
+	static const struct status_set none;
+
+	if (rule->dedups || memcmp(&rule->in_progress, &none, sizeof(none)) == 0)
+		return 0;
+	return reader_fail(r, part(map, "answers", "in_progress"),
+	                   "`answers.in_progress` asks again with the same key, which needs "
+	                   "`provider.dedups: true`: add it, or leave this out");
+}
+
 static int check_rule(struct reader *r, const struct node *map, const struct rule *rule)
 {
 	int rc;
@@ -371,6 +331,8 @@ static int check_rule(struct reader *r, const struct node *map, const struct rul
 		                   "`unknown_ttl` drops doubts in time, which contradicts "
 		                   "`on_expired: refuse`: leave one of them out");
 	rc = check_key(r, map, rule);
+	if (!rc)
+		rc = check_answers(r, map, rule);
 	return rc ? rc : check_provider(r, map, rule);
 }
 
@@ -397,6 +359,7 @@ void rule_free(struct rule *rule)
 	free(rule->path_text);
 	matcher_free(rule->matcher);
 	predicate_free(&rule->when);
+	predicate_free(&rule->body);
 	free(rule->carrier_name);
 	free(rule->key_id);
 	free(rule->target);

@@ -71,6 +71,11 @@ bool verdict_may_resend(const struct rule *rule, struct stamp first_sent, bool s
 	return provider_remembers(rule, first_sent, now) || resends_blindly(rule, first_sent, now);
 }
 
+bool verdict_may_ask_again(const struct rule *rule, struct stamp first_sent, struct stamp now)
+{
+	return provider_remembers(rule, first_sent, now);
+}
+
 /* --- what the rows ask --- */
 
 static bool has_expired(const struct record_view *record, const struct rule *rule, struct stamp now)

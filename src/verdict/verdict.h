@@ -84,6 +84,9 @@ struct verdict verdict_decide(const struct record_view *record, const struct rul
 bool verdict_may_resend(const struct rule *rule, struct stamp first_sent, bool same_wire_body,
                         struct stamp now);
 
+/* Does the provider still know the key? For an answer that says "in progress". */
+bool verdict_may_ask_again(const struct rule *rule, struct stamp first_sent, struct stamp now);
+
 enum outcome_kind {
 	OUTCOME_NOT_EXECUTED, /* the gate never opened */
 	OUTCOME_IN_PROGRESS,  /* ask again with the same key while someone waits */

@@ -1,11 +1,15 @@
 """What the keys of a policy do on the wire."""
 import json
+import os
 import re
+import signal
+import time
 from urllib.parse import quote
 
 import pytest
 
-from harness import client
+from harness import SLOW, client
+from server import Listener
 
 
 HEAD = """version: 1
@@ -21,6 +25,13 @@ def rules(world, text, top=""):
 
 def rpc(method, number=1, **params):
     return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+
+
+def wait_for(what, seconds=10):
+    end = time.monotonic() + seconds * SLOW
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def dechunked(request):
@@ -296,3 +307,155 @@ def test_required_without_a_key_nothing_is_sent(world, server):
     answer = world.curl("-d", "a=1", server.base + "/orders")
     assert (answer.status, answer.reason) == (403, "key-required") and not server.writes()
     assert world.curl("-H", "Idempotency-Key: k", "-d", "a=1", server.base + "/orders").status == 201
+
+
+# --- answers
+
+ASKED_AGAIN = """
+  - operation: pay
+    match: POST http://127.0.0.1:*/orders
+    provider: {dedups: true, key_ttl: 24h, stores: [2xx]}
+    answers: {in_progress: [409]}
+"""
+
+
+def left_in_progress(world, server, late):
+    """A program that was killed while its write is still under way at the provider."""
+    process = world.start(["curl", "-q", "-sS", "-d", "a=1", server.base + "/orders?keys=honour&times=1&late=%s" % late])
+    wait_for(lambda: server.writes())
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def test_in_progress_is_asked_again_until_there_is_an_answer(world, server):
+    """S18(a): 409 is no answer yet."""
+    rules(world, ASKED_AGAIN)
+    left_in_progress(world, server, 2)
+    answer = world.curl("-m", "20", "-d", "a=1", server.base + "/orders?keys=honour&times=1&late=2")
+    assert (answer.status, answer.order) == (201, "ord-1"), answer
+    assert 3 <= len(server.writes()) <= 8 and server.executions == 1
+    assert len({r.key for r in server.writes()}) == 1
+    assert world.states() == ["done"]
+    again = world.curl("-d", "a=1", server.base + "/orders?keys=honour&times=1&late=2")
+    assert again.replayed and again.order == "ord-1"
+
+
+def test_in_progress_ends_with_the_programs_deadline(world, server):
+    rules(world, ASKED_AGAIN)
+    left_in_progress(world, server, 4)
+    answer = world.curl("-m", "1", "-d", "a=1", server.base + "/orders?keys=honour&times=1&late=4")
+    assert answer.rc == 28 and 0.9 < answer.seconds < 2 * SLOW
+    wait_for(lambda: world.states() == ["unknown"])
+    sent = len(server.writes())
+    time.sleep(1)
+    assert len(server.writes()) == sent  # nobody waits, nothing is asked
+
+
+def test_in_progress_in_place_is_passed_on(world, server):
+    rules(world, ASKED_AGAIN)
+    left_in_progress(world, server, 2)
+    url = server.base + "/orders?keys=honour&times=1&late=2"
+    result = world.run([client("inplace"), url, "opensocket", "body=a=1", "header=Content-Type: application/x-www-form-urlencoded"])
+    assert "409" in result.out and world.states() == ["unknown"]
+
+
+def test_already_done_is_done_and_its_answer_not_kept(world, server):
+    """S18(c): the provider says that it was done before."""
+    rules(world, """
+  - operation: pay
+    match: POST http://127.0.0.1:*/orders
+    answers: {already_done: [409]}
+""")
+    first = world.curl("-d", "a=1", server.base + "/orders?status=409&exec=0")
+    assert first.status == 409 and world.states() == ["done"]
+    second = world.curl("-d", "a=1", server.base + "/orders?status=409&exec=0")
+    assert (second.status, second.reason) == (409, "answer-not-kept")
+    assert len(server.writes()) == 1
+
+
+class Scripted(Listener):
+    """Answers each request with the next of some bodies."""
+
+    def __init__(self, *bodies, kind="application/json"):
+        super().__init__()
+        self.bodies, self.kind, self.requests = list(bodies), kind, []
+
+    def serve(self, sock, number):
+        stream = sock.makefile("rb")
+        while True:
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                line = stream.readline()
+                if not line:
+                    return
+                head += line
+            length = re.search(rb"(?i)content-length: *(\d+)", head)
+            self.requests.append(stream.read(int(length.group(1)) if length else 0).decode())
+            body = self.bodies.pop(0) if len(self.bodies) > 1 else self.bodies[0]
+            sock.sendall(("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s" % (
+                self.kind, len(body), body)).encode())
+
+    @property
+    def base(self):
+        return "http://127.0.0.1:%d" % self.port
+
+
+@pytest.fixture
+def scripted():
+    made = []
+
+    def make(*bodies, **words):
+        made.append(Scripted(*bodies, **words).start())
+        return made[-1]
+    yield make
+    for server in made:
+        server.close()
+
+
+GRAPHQL = """
+  - operation: graphql
+    match: POST http://127.0.0.1:*/graphql
+    when: {json: {/query: graphql:mutation}}
+    answers:
+      body: {json: {/errors: absent, /data/*/userErrors: empty}}
+      %s
+"""
+MUTATION = json.dumps({"query": "mutation { create { userErrors { message } } }"})
+
+
+def test_a_body_that_does_not_match_is_no_answer(world, scripted):
+    """S10: 200 with errors is not done; what it means is for the rule to say."""
+    server = scripted('{"errors":[{"message":"throttled"}]}', '{"data":{"create":{"userErrors":[]}}}')
+    rules(world, GRAPHQL % "final: [2xx]")
+    first = world.curl("-d", MUTATION, server.base + "/graphql")
+    assert first.status == 200 and world.states() == ["unknown"]
+    second = world.curl("-d", MUTATION, server.base + "/graphql")
+    assert second.reason == "unknown-outcome" and len(server.requests) == 1
+
+
+def test_a_body_tells_final_from_not_executed(world, scripted):
+    server = scripted('{"data":{"create":{"userErrors":[{"message":"no"}]}}}', '{"data":{"create":{"userErrors":[]}}}')
+    rules(world, GRAPHQL % "not_executed: [200]")
+    first = world.curl("-d", MUTATION, server.base + "/graphql")
+    assert first.status == 200 and world.states() == ["freed"]
+    answers = [world.curl("-d", MUTATION, server.base + "/graphql") for _ in range(2)]
+    assert [a.replayed for a in answers] == [False, True] and world.states() == ["done"]
+    assert len(server.requests) == 2
+
+
+def test_a_body_that_is_no_json_is_not_final(world, scripted):
+    server = scripted("<html>gateway</html>")
+    rules(world, GRAPHQL % "final: [2xx]")
+    world.curl("-d", MUTATION, server.base + "/graphql")
+    assert world.states() == ["unknown"]
+
+
+def test_the_last_answer_of_an_event_stream_counts(world, scripted):
+    stream = 'event: message\ndata: {"method":"progress","errors":1}\n\nevent: message\ndata: {"id":1,"result":{}}\n\n'
+    server = scripted(stream, kind="text/event-stream")
+    rules(world, """
+  - operation: tools.call
+    match: POST http://127.0.0.1:*/mcp
+    answers: {body: {json: {/error: absent, /result: present}}}
+""")
+    assert [world.curl("-d", rpc("tools/call"), server.base + "/mcp").replayed for _ in range(2)] == [False, True]

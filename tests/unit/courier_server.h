@@ -316,8 +316,11 @@ static inline void write_plan(struct write *w, const char *body, size_t n)
 	                                .linger_us = 5000000,
 	                                .exit_wait_us = 1000000,
 	                                .ctx = &w->record};
-	w->plan.calls = (struct attempt_calls){record_gate, record_renew, record_ended,
-	                                       record_abandon, record_release};
+	w->plan.calls = (struct attempt_calls){.gate = record_gate,
+	                                       .renew = record_renew,
+	                                       .ended = record_ended,
+	                                       .abandon = record_abandon,
+	                                       .release = record_release};
 }
 
 static inline void write_start(struct write *w, const struct step *steps, size_t count)
