@@ -127,13 +127,13 @@ tsan: packages
 	$(Q)$(MAKE) -j$(JOBS) BUILD=$(BUILD)/tsan SAN=thread CFLAGS="-O1 -g" all unit tools
 	$(Q)BUILD=$(BUILD)/tsan SAN=thread PYTHON=$(PYTHON) tests/run --san
 
-include tests/bench/bench.mk
+include tests/bench/bench.mk policy/policy.mk
 
 soak: packages
 	$(Q)$(MAKE) -j$(JOBS) all unit tools
 	$(Q)BUILD=$(BUILD) PYTHON=$(PYTHON) SENDONCE_SOAK=1 tests/run
 
-install: all
+install: all install-policy
 	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(BINDIR)
 	install -m 644 $(BUILD)/libsendonce.so $(BUILD)/libsendonce-core.so $(DESTDIR)$(LIBDIR)
 	install -m 755 $(BUILD)/sendonce $(DESTDIR)$(BINDIR)

@@ -22,6 +22,7 @@ struct explained {
 	char key[KEY_TEXT_MAX + 1];
 	const char *key_source; /* null: there is no key to show */
 	uint32_t generation;
+	bool doubt_resent; /* were its answer to get lost, a retry would send it again */
 };
 
 /* What all requests of one command share. */

@@ -219,6 +219,7 @@ static int judge(const struct explaining *all, struct explained *e)
 {
 	struct stamp now = clock_now();
 
+	e->doubt_resent = verdict_may_resend(e->write.rule, now, true, now);
 	if (all->ledger_broken)
 		return refuse_it(e, REASON_LEDGER_UNAVAILABLE, all->ledger_text);
 	if (all->ledger && write_find(&e->write, now, &e->view) != LEDGER_OK)

@@ -148,6 +148,19 @@ static void show_record(const struct explained *e)
 	       e->view.generation, e->view.attempts);
 }
 
+/* What its rule says of the two bad ends, for a write that is not there yet as well. */
+static void show_prospects(const struct explained *e)
+{
+	const struct rule *rule = e->write.rule;
+
+	label("in doubt");
+	puts(e->doubt_resent ? "sent again with the same key, as long as the provider remembers it"
+	                     : "refused (unknown-outcome) until a person has looked");
+	label("expired");
+	printf("after %lld minutes, and then %s\n", (long long)(rule->ttl / 60000000),
+	       rule->on_expired == EXPIRED_REFUSE ? "refused" : "sent as a new write");
+}
+
 void explain_show_text(const struct explaining *all, const struct explained *e)
 {
 	show_request(e);
@@ -155,6 +168,7 @@ void explain_show_text(const struct explaining *all, const struct explained *e)
 	if (e->write.rule) {
 		show_identity(all, e);
 		show_key(e);
+		show_prospects(e);
 		show_record(e);
 	}
 	label("verdict");
@@ -238,6 +252,8 @@ static void json_identity(const struct explained *e)
 	json_list("must_match", &e->must_match);
 	json_hex("content", e->write.id.content, HASH_SIZE);
 	json_hex("fingerprint", e->write.id.fingerprint, 8);
+	member("if_in_doubt", e->doubt_resent ? "resend" : "refuse");
+	member("if_expired", e->write.rule->on_expired == EXPIRED_REFUSE ? "refuse" : "execute");
 }
 
 static void json_key(const struct explained *e)

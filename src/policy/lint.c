@@ -167,7 +167,7 @@ void policy_lint(const struct policy *policy, policy_report *report, void *ctx)
 		warn(&l, NULL,
 		     "no scope: all programs of one user share their writes; set SENDONCE_SCOPE, "
 		     "or scope in the policy");
-	if (policy->rule_count == 0)
+	if (policy->rule_count == 0 && !policy->has_writes)
 		warn(&l, NULL, "no rule in `writes`: nothing is protected");
 	for (size_t i = 0; i < policy->rule_count; i++) {
 		lint_reach(&l, i);

@@ -107,6 +107,7 @@ static int read_writes(struct reader *r, const struct field *f, const struct nod
 	struct policy *policy = at;
 	int rc = 0;
 
+	policy->has_writes = true;
 	if (value->kind != NODE_LIST)
 		return reader_fail(r, value, "`%s` must be a list of rules, each begun with a -",
 		                   f->name);

@@ -127,6 +127,7 @@ struct policy {
 	char *events_path;    /* null: beside the ledger */
 	struct rule *rules;   /* in the order of the file: the first match wins */
 	size_t rule_count;
+	bool has_writes; /* the file has the key, be it an empty list */
 };
 
 enum { POLICY_OK = 0, POLICY_MISSING = -1, POLICY_INVALID = -2, POLICY_NOMEM = -3 };

@@ -41,6 +41,7 @@ static const struct row rows[] = {
         {"version: 1\nwrites:\n" RULE(""), 1, "p.yaml: no scope:"},
         {"version: 1\nscope: \"\"\nwrites:\n" RULE(""), 1, "p.yaml: no scope:"},
         {SCOPED, 1, "p.yaml: no rule in `writes`"},
+        {SCOPED "writes: []\n", 0, ""}, /* said so */
         {SCOPED "writes:\n" RULE("") RULE(""), 1,
          "p.yaml:7:5: `a.b` is never reached: `a.b` in line 4 comes first"},
         {SCOPED "writes:\n" RULE("") "  - {operation: c, match: 'POST https://h/**', identity: "
