@@ -33,7 +33,7 @@ LINES = [(name, columns, request) for name in PACKS for columns, request in tabl
 
 
 def test_there_are_packs_and_every_table_belongs_to_one():
-    assert len(PACKS) >= 9
+    assert len(PACKS) >= 19
     tables = {os.path.basename(p)[:-4] for p in glob.glob(ROOT + "/policy/tests/*.txt")}
     assert tables == set(PACKS)
 
@@ -81,3 +81,9 @@ def test_install_brings_them(tmp_path):
     subprocess.run(["make", "-s", "-C", ROOT, "install-policy", "DESTDIR=%s" % tmp_path, "PREFIX=/p"], check=True, timeout=60, capture_output=True)
     installed = {p.name for p in (tmp_path / "p/share/sendonce/policy").iterdir()}
     assert installed == {name + ".yaml" for name in PACKS} | {"example.yaml"}
+
+
+def test_the_page_lists_each_of_them_once():
+    with open(ROOT + "/docs/providers.md") as f:
+        listed = re.findall(r"^\| `([a-z]+)\.yaml` \|", f.read(), re.M)
+    assert listed == PACKS
