@@ -8,6 +8,8 @@
 
 #include "ledger/internal.h"
 
+enum { LOCK_LOST = 1, TRIES = 8 }; /* LOCK_LOST: beside enum ledger_code, in here only */
+
 static int begin_held(struct ledger *l, const struct hold *hold, struct change *c)
 {
 	int rc = change_begin(l, hold->id, c);
@@ -28,12 +30,26 @@ static int lose(struct change *c)
 	return LEDGER_LOST;
 }
 
-/* Publish, remember the word in the hold, and flush. */
+/* Publish, remember the word in the hold, and flush. LOCK_LOST: we stood still for so long that the
+ * lock was taken away, and somebody else published. That alone ends nothing (it may have been a
+ * note): whoever may still make the change begins again. */
 static int finish(struct ledger *l, struct change *c, struct hold *hold, bool flush)
 {
 	int rc = change_publish(l, c, hold ? &hold->word : NULL);
 
+	if (rc == LEDGER_LOST)
+		return LOCK_LOST;
 	return rc == LEDGER_OK && flush ? file_flush(l) : rc;
+}
+
+/* For the condition of a loop around one change. */
+static bool begin_again(int *rc, unsigned *tries)
+{
+	if (*rc == LOCK_LOST && ++*tries < TRIES)
+		return true;
+	if (*rc == LOCK_LOST)
+		*rc = LEDGER_LOST;
+	return false;
 }
 
 static void set_lease(struct change *c, struct stamp now)
@@ -72,7 +88,7 @@ static int take(struct ledger *l, const struct record_view *view, struct stamp n
 	change_own(&c, self);
 	set_lease(&c, now);
 	out->id = view->id;
-	return finish(l, &c, out, false);
+	return change_publish(l, &c, &out->word);
 }
 
 int ledger_take(struct ledger *l, const struct record_view *view, struct stamp now,
@@ -104,48 +120,66 @@ static int gate_undo(struct ledger *l, struct hold *hold, const struct layout_ba
 	return LEDGER_CANNOT;
 }
 
-int ledger_gate(struct ledger *l, struct hold *hold, struct stamp now)
+static int gate(struct ledger *l, struct hold *hold, struct stamp now)
 {
 	struct change c;
 	struct layout_bank before;
 	enum record_state state;
-	int saved = errno, rc = begin_held(l, hold, &c);
+	int rc = begin_held(l, hold, &c);
 
-	if (rc == LEDGER_OK && c.word.state != REC_RESERVED && c.word.state != REC_UNKNOWN)
-		rc = lose(&c);
-	if (rc == LEDGER_OK) {
-		before = c.bank;
-		state = c.word.state;
-		c.word.state = REC_SENT;
-		if (c.bank.first_sent.wall_us == 0)
-			c.bank.first_sent = now;
-		c.bank.ended =
-		        now; /* a doubt about this send, should it come to one, begins here */
-		c.bank.flags |= BANK_EVER_SENT;
-		c.bank.flags &= ~(uint32_t)BANK_CURLCODE;
-		c.bank.attempts++;
-		c.bank.wire_sends++;
-		change_drop_answer(&c);
-		set_lease(&c, now);
-		rc = finish(l, &c, hold, true);
-		if (rc == LEDGER_CANNOT)
-			rc = gate_undo(l, hold, &before, state);
-	}
+	if (rc != LEDGER_OK)
+		return rc;
+	if (c.word.state != REC_RESERVED && c.word.state != REC_UNKNOWN)
+		return lose(&c);
+	before = c.bank;
+	state = c.word.state;
+	c.word.state = REC_SENT;
+	if (c.bank.first_sent.wall_us == 0)
+		c.bank.first_sent = now;
+	c.bank.ended = now; /* a doubt about this send, should it come to one, begins here */
+	c.bank.flags |= BANK_EVER_SENT;
+	c.bank.flags &= ~(uint32_t)BANK_CURLCODE;
+	c.bank.attempts++;
+	c.bank.wire_sends++;
+	change_drop_answer(&c);
+	set_lease(&c, now);
+	rc = finish(l, &c, hold, true);
+	return rc == LEDGER_CANNOT ? gate_undo(l, hold, &before, state) : rc;
+}
+
+int ledger_gate(struct ledger *l, struct hold *hold, struct stamp now)
+{
+	unsigned tries = 0;
+	int saved = errno, rc;
+
+	do {
+		rc = gate(l, hold, now);
+	} while (begin_again(&rc, &tries));
 	errno = saved;
 	return rc;
 }
 
-int ledger_wire_send(struct ledger *l, struct hold *hold)
+static int wire_send(struct ledger *l, struct hold *hold)
 {
 	struct change c;
-	int saved = errno, rc = begin_held(l, hold, &c);
+	int rc = begin_held(l, hold, &c);
 
-	if (rc == LEDGER_OK && c.word.state != REC_SENT)
-		rc = lose(&c);
-	if (rc == LEDGER_OK) {
-		c.bank.wire_sends++;
-		rc = finish(l, &c, hold, false);
-	}
+	if (rc != LEDGER_OK)
+		return rc;
+	if (c.word.state != REC_SENT)
+		return lose(&c);
+	c.bank.wire_sends++;
+	return finish(l, &c, hold, false);
+}
+
+int ledger_wire_send(struct ledger *l, struct hold *hold)
+{
+	unsigned tries = 0;
+	int saved = errno, rc;
+
+	do {
+		rc = wire_send(l, hold);
+	} while (begin_again(&rc, &tries));
 	errno = saved;
 	return rc;
 }
@@ -180,22 +214,32 @@ int ledger_renew(struct ledger *l, struct hold *hold, struct stamp now)
 	return held ? LEDGER_OK : LEDGER_LOST;
 }
 
-int ledger_withdraw(struct ledger *l, struct hold *hold, struct stamp now)
+static int withdraw(struct ledger *l, struct hold *hold, struct stamp now)
 {
 	struct change c;
-	int saved = errno, rc = begin_held(l, hold, &c);
+	int rc = begin_held(l, hold, &c);
 
-	if (rc == LEDGER_OK && c.word.state != REC_RESERVED && c.word.state != REC_UNKNOWN)
-		rc = lose(&c);
-	if (rc == LEDGER_OK) {
-		if (c.word.state == REC_RESERVED) {
-			c.word.state = REC_FREED;
-			c.bank.freed = FREED_WITHDRAWN;
-			c.bank.ended = now;
-		}
-		change_own(&c, (struct owner){0, 0});
-		rc = finish(l, &c, hold, false);
+	if (rc != LEDGER_OK)
+		return rc;
+	if (c.word.state != REC_RESERVED && c.word.state != REC_UNKNOWN)
+		return lose(&c);
+	if (c.word.state == REC_RESERVED) {
+		c.word.state = REC_FREED;
+		c.bank.freed = FREED_WITHDRAWN;
+		c.bank.ended = now;
 	}
+	change_own(&c, (struct owner){0, 0});
+	return finish(l, &c, hold, false);
+}
+
+int ledger_withdraw(struct ledger *l, struct hold *hold, struct stamp now)
+{
+	unsigned tries = 0;
+	int saved = errno, rc;
+
+	do {
+		rc = withdraw(l, hold, now);
+	} while (begin_again(&rc, &tries));
 	errno = saved;
 	return rc;
 }
@@ -223,22 +267,32 @@ static void become_done(struct change *c, struct stamp now)
 	change_own(c, (struct owner){0, 0});
 }
 
+static int done(struct ledger *l, struct hold *hold, const struct ledger_answer *answer,
+                uint32_t unit, struct stamp now)
+{
+	struct change c;
+	int rc = begin_generation(l, hold, &c);
+
+	if (rc != LEDGER_OK)
+		return rc;
+	become_done(&c, now);
+	answer_attach(l, &c, answer, unit, true, now);
+	return finish(l, &c, hold, true);
+}
+
 int ledger_done(struct ledger *l, struct hold *hold, const struct ledger_answer *answer,
                 struct stamp now)
 {
-	struct change c;
 	uint32_t unit = 0;
+	unsigned tries = 0;
 	int saved = errno, rc = LEDGER_CANNOT;
 
 	if (l->read_only)
 		return rc;
 	answer_write(l, answer, hold->id, now, &unit);
-	rc = begin_generation(l, hold, &c);
-	if (rc == LEDGER_OK) {
-		become_done(&c, now);
-		answer_attach(l, &c, answer, unit, true, now);
-		rc = finish(l, &c, hold, true);
-	}
+	do {
+		rc = done(l, hold, answer, unit, now);
+	} while (begin_again(&rc, &tries));
 	if (rc == LEDGER_LOST)
 		heap_give(l, unit, hold->id);
 	errno = saved;
@@ -255,31 +309,40 @@ static int unknown_late(struct ledger *l, struct change *c, bool curlcode)
 	return finish(l, c, NULL, true);
 }
 
+/* `mine`: the answer went with it. */
+static int unknown(struct ledger *l, struct hold *hold, bool ended_by_curlcode,
+                   const struct ledger_answer *answer, uint32_t unit, struct stamp now, bool *mine)
+{
+	struct change c;
+	int rc = begin_generation(l, hold, &c);
+
+	*mine = rc == LEDGER_OK && change_is_hold(&c, hold);
+	if (rc != LEDGER_OK)
+		return rc;
+	if (!*mine)
+		return unknown_late(l, &c, ended_by_curlcode);
+	become_unknown(&c, now);
+	if (ended_by_curlcode)
+		c.bank.flags |= BANK_CURLCODE;
+	answer_attach(l, &c, answer, unit, false, now);
+	change_own(&c, (struct owner){0, 0});
+	return finish(l, &c, hold, true);
+}
+
 int ledger_unknown(struct ledger *l, struct hold *hold, bool ended_by_curlcode,
                    const struct ledger_answer *answer, struct stamp now)
 {
-	struct change c;
 	uint32_t unit = 0;
+	unsigned tries = 0;
 	int saved = errno, rc = LEDGER_CANNOT;
 	bool mine = false;
 
 	if (l->read_only)
 		return rc;
 	answer_write(l, answer, hold->id, now, &unit);
-	rc = begin_generation(l, hold, &c);
-	if (rc == LEDGER_OK) {
-		mine = change_is_hold(&c, hold);
-		if (mine) {
-			become_unknown(&c, now);
-			if (ended_by_curlcode)
-				c.bank.flags |= BANK_CURLCODE;
-			answer_attach(l, &c, answer, unit, false, now);
-			change_own(&c, (struct owner){0, 0});
-			rc = finish(l, &c, hold, true);
-		} else {
-			rc = unknown_late(l, &c, ended_by_curlcode);
-		}
-	}
+	do {
+		rc = unknown(l, hold, ended_by_curlcode, answer, unit, now, &mine);
+	} while (begin_again(&rc, &tries));
 	if (rc == LEDGER_LOST || !mine)
 		heap_give(l, unit, hold->id);
 	errno = saved;
@@ -320,12 +383,15 @@ int ledger_freed(struct ledger *l, struct hold *hold, enum freed_how how,
                  const struct ledger_answer *answer, struct stamp now)
 {
 	uint32_t unit = 0;
+	unsigned tries = 0;
 	int saved = errno, rc;
 
 	if (l->read_only)
 		return LEDGER_CANNOT;
 	answer_write(l, answer, hold->id, now, &unit);
-	rc = freed(l, hold, how, answer, unit, now);
+	do {
+		rc = freed(l, hold, how, answer, unit, now);
+	} while (begin_again(&rc, &tries));
 	if (rc == LEDGER_LOST)
 		heap_give(l, unit, hold->id);
 	errno = saved;

@@ -26,8 +26,8 @@ BANK = """	shared_in(&c->rec->bank[w.bank], &c->bank, sizeof(c->bank));
 """
 SWAP = """	done = atomic_compare_exchange_strong(&c->rec->word, &expected, word);
 """
-DONE = """		answer_attach(l, &c, answer, unit, true, now);
-		rc = finish(l, &c, hold, %s);
+DONE = """	answer_attach(l, &c, answer, unit, true, now);
+	return finish(l, &c, hold, %s);
 """
 
 # what it is: file, [(old, new)...], the test that must catch it, what that says
@@ -44,8 +44,8 @@ MUTANTS = {
         "transition.c", [("if (c.seen != view->word || change_owner_holds(l, &c, now))", "if (c.seen != view->word)")],
         ["step_killer", WALK, "sent"], "two live owners"),
     "no_flush_at_the_gate": (
-        "transition.c", [("		rc = finish(l, &c, hold, true);\n		if (rc == LEDGER_CANNOT)",
-                          "		rc = finish(l, &c, hold, false);\n		if (rc == LEDGER_CANNOT)")],
+        "transition.c", [("	rc = finish(l, &c, hold, true);\n	return rc == LEDGER_CANNOT",
+                          "	rc = finish(l, &c, hold, false);\n	return rc == LEDGER_CANNOT")],
         ["crash_images", "2000"], "told was sent"),
     "no_flush_when_done": (
         "transition.c", [(DONE % "true", DONE % "false")], ["crash_images", "2000"], "done"),
