@@ -1,7 +1,6 @@
 /* The policy as a whole: its file, its top-level keys, its life.
  *
- * A file is read in one go, bounded, from a descriptor that is closed again before the text is
- * looked at; the first thing wrong with it ends the reading. Nothing here decides what happens when
+ * The first thing wrong with a file ends the reading. Nothing here decides what happens when
  * a policy is missing or invalid: that is the caller's, who knows whether it was named.
  *
  * SENDONCE_MODE, SENDONCE_LEDGER and SENDONCE_LOG are not read here, only variables that the file
@@ -9,14 +8,13 @@
 #include "policy/policy.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "policy/file.h"
 #include "policy/rule.h"
+#include "policy/writes.h"
 
 /* --- top-level keys --- */
 
@@ -34,38 +32,12 @@ static const struct choice durabilities[] = {{"power", DURABILITY_POWER, CHOICE_
                                              {"process", DURABILITY_PROCESS, CHOICE_ON},
                                              {NULL, 0, CHOICE_ON}};
 
-static int read_version(struct reader *r, const struct field *f, const struct node *value, void *at)
-{
-	struct span text;
-	int rc = reader_scalar(r, f, value, &text);
-
-	(void)at;
-	if (rc || span_is(text, "1"))
-		return rc;
-	return reader_fail_value(r, f, value, "cannot be read: this sendonce knows version 1");
-}
-
 static int read_reads(struct reader *r, const struct field *f, const struct node *value, void *at)
 {
 	int word; /* one word is supported, so there is nothing to keep */
 
 	(void)at;
 	return reader_choice(r, f, value, &word);
-}
-
-/* A step is the program's own name for what it does, so it is plain text or comes from a header. */
-static int read_step(struct reader *r, const struct field *f, const struct node *value, void *at)
-{
-	struct span text;
-	int rc;
-
-	if (value->kind == NODE_MAP)
-		return reader_expanded(r, f, value, at);
-	rc = reader_scalar(r, f, value, &text);
-	if (rc || text.n == 0)
-		return rc;
-	rc = reader_copy(r, text, at);
-	return rc ? rc : reader_check_name(r, f, value, *(char **)at);
 }
 
 static int read_ledger_path(struct reader *r, const struct field *f, const struct node *value,
@@ -85,42 +57,6 @@ static int read_events_path(struct reader *r, const struct field *f, const struc
 	return reader_path(r, f, value, at);
 }
 
-static int check_include(struct reader *r, const struct field *f, const struct node *item, void *at)
-{
-	struct span text;
-
-	(void)at;
-	return reader_scalar(r, f, item, &text);
-}
-
-static int read_include(struct reader *r, const struct field *f, const struct node *value, void *at)
-{
-	int rc = reader_list(r, f, value, check_include, at);
-
-	if (rc || (value->kind == NODE_LIST && value->count == 0))
-		return rc;
-	return reader_fail_unsupported(r, f, value, value->kind == NODE_LIST ? "[...]" : NULL);
-}
-
-static int read_writes(struct reader *r, const struct field *f, const struct node *value, void *at)
-{
-	struct policy *policy = at;
-	int rc = 0;
-
-	policy->has_writes = true;
-	if (value->kind != NODE_LIST)
-		return reader_fail(r, value, "`%s` must be a list of rules, each begun with a -",
-		                   f->name);
-	if (value->count == 0)
-		return 0;
-	policy->rules = calloc(value->count, sizeof(*policy->rules));
-	if (!policy->rules)
-		return reader_nomem(r);
-	for (const struct node *n = value->first; n && !rc; n = n->next)
-		rc = rule_read(r, n, &policy->rules[policy->rule_count++]);
-	return rc;
-}
-
 #define AT(member) offsetof(struct policy, member)
 
 /* What a ledger takes at least: less would be good here and refused when it is made. */
@@ -135,17 +71,17 @@ static const struct field ledger_fields[] = {
         {NULL, NULL, 0, NULL}};
 static const struct section ledger_section = {"`ledger`", ledger_fields};
 
-static const struct field policy_fields[] = {{"version", read_version, 0, NULL},
+static const struct field policy_fields[] = {{"version", writes_version, 0, NULL},
                                              {"mode", reader_choice, AT(mode), modes},
                                              {"scope", reader_expanded, AT(scope), NULL},
                                              {"run", reader_expanded, AT(run), NULL},
-                                             {"step", read_step, AT(step), NULL},
+                                             {"step", reader_expanded, AT(step), NULL},
                                              {"unlisted", reader_choice, AT(unlisted), unlisteds},
                                              {"replay_reads", read_reads, 0, replay_reads},
                                              {"ledger", reader_section, 0, &ledger_section},
                                              {"events", read_events_path, AT(events_path), NULL},
-                                             {"include", read_include, 0, NULL},
-                                             {"writes", read_writes, 0, NULL},
+                                             {"include", writes_include, 0, NULL},
+                                             {"writes", writes_read, 0, NULL},
                                              {NULL, NULL, 0, NULL}};
 static const struct section policy_section = {"the policy", policy_fields};
 
@@ -196,6 +132,8 @@ static int read_policy(struct reader *r, const struct node *root, struct policy 
 	policy->max_response = INT64_C(1) << 20;
 	rc = reader_fields(r, root, &policy_section, policy);
 	if (!rc)
+		rc = writes_included(r, root, policy);
+	if (!rc)
 		rc = check_policy(r, root, policy);
 	return rc ? rc : read_environment(r, root, policy);
 }
@@ -215,8 +153,10 @@ int policy_parse(const char *path, const char *text, size_t n, policy_env *env, 
 		rc = tree_parse(path, (struct span){text, n}, &root, error);
 	if (!rc) {
 		r.path = policy->path; /* rules keep it */
-		rc = read_policy(&r, root, policy);
+		rc = expand_tree(&r, root);
 	}
+	if (!rc)
+		rc = read_policy(&r, root, policy);
 	tree_free(root);
 	if (rc)
 		policy_free(policy);
@@ -233,6 +173,7 @@ void policy_free(struct policy *policy)
 	for (size_t i = 0; i < policy->rule_count; i++)
 		rule_free(&policy->rules[i]);
 	free(policy->rules);
+	reader_free_list(&policy->files);
 	free(policy->path);
 	free(policy->scope);
 	free(policy->run);
@@ -244,71 +185,6 @@ void policy_free(struct policy *policy)
 
 /* --- the file --- */
 
-static int fail_file(struct policy_error *error, const char *path, int code, const char *text)
-{
-	tree_error(error, path, 0, 0, "%s", text);
-	return code;
-}
-
-/* ENOTDIR: a folder of the path is missing in another way. */
-static int fail_open(struct policy_error *error, const char *path, int number)
-{
-	if (number == ENOENT || number == ENOTDIR)
-		return fail_file(error, path, POLICY_MISSING, "there is no such policy file");
-	if (number == EACCES)
-		return fail_file(error, path, POLICY_INVALID,
-		                 "the policy cannot be read: permission denied");
-	return fail_file(error, path, POLICY_INVALID, "the policy cannot be read");
-}
-
-/* A pipe could keep the host waiting for ever. */
-static int check_file(int fd, const char *path, struct policy_error *error)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) != 0)
-		return fail_open(error, path, errno);
-	if (!S_ISREG(st.st_mode))
-		return fail_file(error, path, POLICY_INVALID,
-		                 "the policy cannot be read: not a regular file");
-	return 0;
-}
-
-/* One byte more than allowed is enough for tree_parse to refuse it. */
-static int read_all(int fd, struct buf *b, const char *path, struct policy_error *error)
-{
-	char chunk[8192];
-
-	while (b->n <= TREE_BYTES) {
-		ssize_t n = read(fd, chunk, sizeof(chunk));
-
-		if (n == 0)
-			break;
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return fail_open(error, path, errno);
-		buf_add(b, chunk, (size_t)n);
-		if (b->failed)
-			return fail_file(error, path, POLICY_NOMEM, "out of memory");
-	}
-	return 0;
-}
-
-static int read_file(const char *path, struct buf *b, struct policy_error *error)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	int rc;
-
-	if (fd < 0)
-		return fail_open(error, path, errno);
-	rc = check_file(fd, path, error);
-	if (!rc)
-		rc = read_all(fd, b, path, error);
-	close(fd);
-	return rc;
-}
-
 int policy_load(const char *path, policy_env *env, void *ctx, struct policy **out,
                 struct policy_error *error)
 {
@@ -317,7 +193,7 @@ int policy_load(const char *path, policy_env *env, void *ctx, struct policy **ou
 
 	*out = NULL;
 	*error = (struct policy_error){0};
-	rc = read_file(path, &b, error);
+	rc = file_read(path, &b, error);
 	if (!rc)
 		rc = policy_parse(path, b.data, b.n, env, ctx, out, error);
 	buf_free(&b);

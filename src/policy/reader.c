@@ -64,7 +64,7 @@ int reader_fail_value(struct reader *r, const struct field *f, const struct node
 	char shown[SHOWN_MAX + 4] = "";
 
 	if (value->kind == NODE_SCALAR)
-		show(value->text, shown);
+		show(value->written.p ? value->written : value->text, shown);
 	return reader_fail(r, value, "`%s: %s` %s", f->name, shown, text);
 }
 
@@ -164,7 +164,6 @@ static bool has_control(struct span text)
 	return false;
 }
 
-/* What is common to all scalars, ${ or not. */
 static int check_scalar(struct reader *r, const struct field *f, const struct node *value)
 {
 	if (value->kind != NODE_SCALAR)
@@ -180,26 +179,11 @@ static int check_scalar(struct reader *r, const struct field *f, const struct no
 	return 0;
 }
 
-static bool has_variable(struct span text)
-{
-	for (size_t i = 0; i + 1 < text.n; i++) {
-		if (text.p[i] == '$' && text.p[i + 1] == '{')
-			return true;
-	}
-	return false;
-}
-
 int reader_scalar(struct reader *r, const struct field *f, const struct node *value,
                   struct span *out)
 {
-	int rc = check_scalar(r, f, value);
-
 	*out = value->text;
-	if (rc || !has_variable(value->text))
-		return rc;
-	return reader_fail_value(r, f, value,
-	                         "is not supported in this version: ${NAME} is read in scope, run, "
-	                         "ledger.path and events only");
+	return check_scalar(r, f, value);
 }
 
 int reader_copy(struct reader *r, struct span text, char **out)

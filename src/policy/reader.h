@@ -72,7 +72,7 @@ int reader_fail_value(struct reader *r, const struct field *f, const struct node
 int reader_fail_unsupported(struct reader *r, const struct field *f, const struct node *value,
                             const char *shown);
 int reader_nomem(struct reader *r);
-/* A scalar with a value, without control characters and without ${. */
+/* A scalar with a value and without control characters. */
 int reader_scalar(struct reader *r, const struct field *f, const struct node *value,
                   struct span *out);
 /* Each item of a list, or the one scalar that stands for a list of one. */

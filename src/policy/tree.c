@@ -54,6 +54,7 @@ void tree_free(struct node *root)
 			free((char *)(uintptr_t)root->key->text.p);
 		free(root->key);
 		free((char *)(uintptr_t)root->text.p);
+		free((char *)(uintptr_t)root->written.p);
 		free(root);
 	}
 }

@@ -19,10 +19,11 @@ enum node_kind { NODE_SCALAR, NODE_LIST, NODE_MAP };
 
 struct node {
 	enum node_kind kind;
-	int line, column; /* 1-based */
-	struct span text; /* scalar: NUL-terminated as well */
-	bool plain;       /* scalar: written without quotes */
-	struct node *key; /* in a map: what this value is named by */
+	int line, column;    /* 1-based */
+	struct span text;    /* scalar: NUL-terminated as well */
+	struct span written; /* what stood there before ${NAME} was filled in; p null: text */
+	bool plain;          /* scalar: written without quotes */
+	struct node *key;    /* in a map: what this value is named by */
 	struct node *first, *last, *next;
 	size_t count;
 };
