@@ -22,6 +22,8 @@ int cli_events(int argc, char **argv);
 int cli_explain(int argc, char **argv);
 int cli_init(int argc, char **argv);
 /* Those of the ledger's that have files of their own. */
+int cli_report(int argc, char **argv);
+/* Two of the ledger's, in files of their own. */
 int cli_resolve(int argc, char **argv);
 int cli_forget(int argc, char **argv);
 int cli_export(int argc, char **argv);

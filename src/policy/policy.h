@@ -153,6 +153,8 @@ int policy_parse(const char *path, const char *text, size_t n, policy_env *env, 
 /* A policy of one rule, which names every write and leaves the schema's defaults as they are: what
  * unlisted writes are compared by. POLICY_OK or POLICY_NOMEM; freed by policy_free. */
 int policy_defaults(struct policy **out);
+/* One without rules: scope and run from the environment, mode audit. */
+int policy_empty(policy_env *env, void *ctx, struct policy **out);
 void policy_free(struct policy *policy);
 
 /* What a request is matched by. Scheme and host are compared without case; port is the effective
