@@ -82,6 +82,8 @@ static void choose_mode(struct process *p)
 	const char *text = env_text(ENV_SENDONCE_MODE);
 	int mode = text ? policy_mode_parse(text) : (p->policy ? (int)p->policy->mode : MODE_OFF);
 
+	if (mode == MODE_AUDIT && !p->policy && p->state == PROCESS_OFF)
+		policy_empty(process_env, NULL, &p->policy); /* without one, nothing is audited */
 	if (mode == MODE_OFF || mode == MODE_AUDIT) {
 		p->state = mode == MODE_AUDIT && p->policy ? PROCESS_AUDIT : PROCESS_OFF;
 		p->mode = policy_mode_name((enum policy_mode)mode);
