@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "report/scan.h"
+#include "cli/follow.h"
+#include "cli/line.h"
 
 static const char help[] =
         "Usage: sendonce events [OPTION...]\n"
@@ -19,83 +20,11 @@ static const char help[] =
         "  --policy F   where the log's path is taken from (SENDONCE_POLICY)\n"
         "  --ledger F   the ledger the log is beside (SENDONCE_LEDGER)\n"
         "  --json       the lines as they are\n"
+        "  --follow     print what is added from now on, until interrupted; a log that is rotated\n"
+        "               is followed by name\n"
+        "  --exec CMD   with --follow: run CMD by the shell, the line on its standard input, for\n"
+        "               each event that wants a person (in doubt, conflict, expired)\n"
         "  --help       this text\n";
-
-enum { FIELD_MAX = 512 };
-
-enum {
-	TIME,
-	EVENT,
-	OPERATION,
-	KEY,
-	VERDICT,
-	REASON,
-	OUTCOME,
-	STATUS,
-	WIRE_SENDS,
-	PID,
-	EXE,
-	TEXT,
-	FIELDS
-};
-struct line {
-	char field[FIELDS][FIELD_MAX];
-};
-
-static int keep(void *ctx, const struct scan_member *member)
-{
-	static const char *const names[FIELDS] = {
-	        [TIME] = "time",       [EVENT] = "event",     [OPERATION] = "operation",
-	        [KEY] = "key",         [VERDICT] = "verdict", [REASON] = "reason",
-	        [OUTCOME] = "outcome", [STATUS] = "status",   [WIRE_SENDS] = "wire_sends",
-	        [PID] = "pid",         [EXE] = "exe",         [TEXT] = "text",
-	};
-	struct line *line = ctx;
-
-	for (int i = 0; i < FIELDS; i++)
-		if (span_is(member->name, names[i]))
-			scan_unescape(member->value, line->field[i], FIELD_MAX);
-	return 0;
-}
-
-static bool read_line(const char *text, size_t n, struct line *line)
-{
-	memset(line, 0, sizeof(*line));
-	return scan_object((struct span){text, n}, keep, line) == 0;
-}
-
-static void print_header(void)
-{
-	printf("%-27s  %-11s  %-24s  %-8s  %-8s  %-20s  %-6s  %-5s  %s\n", "TIME", "EVENT",
-	       "OPERATION", "KEY", "VERDICT", "OUTCOME", "STATUS", "SENDS", "WHO");
-}
-
-static void print_cell(const char *text, int width)
-{
-	cli_plain_text(stdout, *text ? text : "-", width);
-	fputs("  ", stdout);
-}
-
-static void print_line(const struct line *line)
-{
-	const char *outcome = line->field[OUTCOME];
-
-	print_cell(line->field[TIME], 27);
-	print_cell(line->field[EVENT], 11);
-	print_cell(line->field[OPERATION], 24);
-	print_cell(line->field[KEY], 8);
-	print_cell(line->field[VERDICT], 8);
-	print_cell(*line->field[REASON] ? line->field[REASON] : outcome, 20);
-	print_cell(line->field[STATUS], 6);
-	print_cell(line->field[WIRE_SENDS], 5);
-	cli_plain_text(stdout, line->field[EXE], 0);
-	printf(" (pid %s)", *line->field[PID] ? line->field[PID] : "-");
-	if (*line->field[TEXT]) {
-		fputs("  ", stdout);
-		cli_plain_text(stdout, line->field[TEXT], 0);
-	}
-	putchar('\n');
-}
 
 /* Returns how many lines could not be read. */
 static unsigned long print_log(FILE *log, bool json)
@@ -107,14 +36,14 @@ static unsigned long print_log(FILE *log, bool json)
 	ssize_t n;
 
 	if (!json)
-		print_header();
+		line_print_header();
 	while ((n = getline(&text, &room, log)) > 0) {
-		if (!read_line(text, (size_t)n, &line))
+		if (!line_read(text, (size_t)n, &line))
 			damaged++;
 		else if (json)
 			fputs(text, stdout);
 		else
-			print_line(&line);
+			line_print(&line);
 	}
 	free(text);
 	return damaged;
@@ -143,27 +72,28 @@ static int open_and_print(const char *path, bool json)
 
 int cli_events(int argc, char **argv)
 {
-	struct cli_common common;
+	struct follow follow = {0};
 	struct cli_place place;
-	int rc;
+	bool wanted = false, done;
+	const struct cli_option options[] = {
+	        CLI_PLACE_OPTIONS(&follow.json),
+	        {.name = "follow", .kind = CLI_FLAG, .at = &wanted},
+	        {.name = "exec", .kind = CLI_TEXT, .at = &follow.command},
+	        {0}};
+	const struct cli_syntax syntax = {.command = "events", .help = help, .options = options};
+	int rc = cli_parse(&syntax, argc, argv, &done);
 
-	for (int i = 1; i < argc; i++)
-		if (strcmp(argv[i], "--follow") == 0)
-			return cli_usage("events", "--follow is not supported in this version");
-	rc = cli_parse_common("events", help, argc, argv, &common);
-	if (rc || common.done)
+	if (rc || done)
 		return rc;
 	if (optind < argc)
 		return cli_usage("events", "takes no operand");
+	if (follow.command && !wanted)
+		return cli_usage("events", "--exec goes with --follow");
 	rc = cli_find_place("events", &place);
 	if (rc)
 		return rc;
-	if (!place.events[0])
-		rc = cli_fail(CLI_CANNOT, "events",
-		              "the ledger is in memory and the policy names no `events`: no event "
-		              "is kept");
-	else
-		rc = open_and_print(place.events, common.json);
+	follow.path = place.events;
+	rc = wanted ? cli_follow(&follow) : open_and_print(place.events, follow.json);
 	cli_free_place(&place);
 	return rc;
 }
