@@ -49,6 +49,7 @@ static struct attempt *attempt_new(const struct courier_plan *plan, struct couri
 		free(a);
 		return NULL;
 	}
+	tape_hold(a->tape);
 	atomic_init(&a->refs, 1);
 	/* relaxed: only has to be another number each time */
 	a->id = 1 + atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed);

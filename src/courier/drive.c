@@ -6,10 +6,10 @@
  * turn is over or the leadership is free. Queueing from another thread wakes the leader up.
  *
  * Snapshots of getinfo cost more than anything else here, so they are not taken at every step: one
- * at the end; one after a turn that brought the end of a header block but not of the transfer,
- * since a program may ask for the status in its callbacks; and one where a turn changed something
- * and the last snapshot is 50 ms old, or nothing happened for a millisecond after it. A short
- * exchange pays for the last one alone.
+ * at the end; one after a turn that brought header lines but not the end of the transfer, since a
+ * program may ask in its callbacks, and what a turn brought is shown to readers only after it; and
+ * one where a turn changed something and the last snapshot is 50 ms old, or nothing happened for a
+ * millisecond after it. A short exchange pays for the last one alone.
  *
  * SIGPIPE is blocked while driving, and one that arose meanwhile is consumed: libcurl with NOSIGNAL
  * does not ignore it. A program that leaves our poll by siglongjmp finds its leadership again. */
@@ -265,7 +265,16 @@ static void drive_reap(struct courier *c)
 	}
 }
 
-/* Snapshots after a turn. `quiet`: nothing came for a while. */
+static void drive_show(struct attempt *a)
+{
+	if (!a->unshown)
+		return;
+	a->unshown = false;
+	tape_show(a->tape);
+	attempt_tell(a, 0);
+}
+
+/* Snapshots after a turn, and then what they tell of. `quiet`: nothing came for a while. */
 static void drive_snapshots(struct courier *c, bool quiet)
 {
 	struct attempt *todo = NULL;
@@ -273,17 +282,21 @@ static void drive_snapshots(struct courier *c, bool quiet)
 
 	pthread_mutex_lock(&c->lock);
 	for (struct attempt *a = c->all; a; a = a->next) {
-		if (!a->stale || a->state != ATTEMPT_FLYING)
+		if (!(a->stale || a->unshown) || a->state != ATTEMPT_FLYING)
 			continue;
 		now = now ? now : courier_now();
-		if (!quiet && !a->stale_head && now - a->captured_us < CAPTURE_US)
+		a->due = a->stale && (quiet || a->stale_head || now - a->captured_us >= CAPTURE_US);
+		if (!a->due && !a->unshown)
 			continue;
 		a->todo = todo;
 		todo = a;
 	}
 	pthread_mutex_unlock(&c->lock);
-	for (; todo; todo = todo->todo)
-		drive_capture(todo);
+	for (; todo; todo = todo->todo) {
+		if (todo->due)
+			drive_capture(todo);
+		drive_show(todo);
+	}
 }
 
 static void drive_turn(struct courier *c)

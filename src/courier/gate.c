@@ -43,6 +43,7 @@ static void gate_note_request(struct attempt *a, const char *url)
 	p.n = text.n;
 	if (!text.failed)
 		(void)tape_add(a->tape, &p);
+	a->unshown = true;
 	buf_free(&text);
 }
 
@@ -69,7 +70,6 @@ int gate_before_add(struct attempt *a)
 /* A header block has ended. */
 static void gate_block(struct attempt *a)
 {
-	a->stale = a->stale_head = true;
 	if (!a->tail || a->passes.opening || !form_drops_body(a))
 		return;
 	form_cut(a);
@@ -95,7 +95,7 @@ static size_t gate_header(char *line, size_t size, size_t count, void *data)
 		gate_block(a);
 	if (tape_add(a->tape, &p))
 		return 0;
-	attempt_tell(a, 0);
+	a->stale = a->stale_head = a->unshown = true;
 	return n;
 }
 
@@ -115,8 +115,7 @@ static size_t gate_body(char *bytes, size_t size, size_t count, void *data)
 		return n;
 	if (n && tape_add(a->tape, &p))
 		return 0;
-	a->stale = true;
-	attempt_tell(a, 0);
+	a->stale = a->unshown = true;
 	return n;
 }
 
@@ -129,7 +128,7 @@ static int gate_debug(CURL *easy, curl_infotype type, char *bytes, size_t n, voi
 	if (a->passes.by_lines && type == CURLINFO_HEADER_OUT)
 		passes_request(&a->passes, bytes, n);
 	if (a->verbose && !tape_add(a->tape, &p))
-		attempt_tell(a, 0);
+		a->unshown = true;
 	return 0;
 }
 

@@ -62,6 +62,8 @@ struct attempt {
 	unsigned work;
 	int64_t renew_us, captured_us;
 	bool stale, stale_head; /* the snapshot on the tape is older than what has come */
+	bool due;               /* a snapshot is to be taken now */
+	bool unshown;           /* pieces on the tape that no reader may see yet */
 	struct passes passes;
 	struct tape *held; /* an answer that is not shown: again.c; null: none */
 	size_t held_bytes;

@@ -32,7 +32,8 @@ struct node {
 struct tape {
 	atomic_uint refs;
 	pthread_mutex_t lock;
-	struct node *first, *last;
+	struct node *first, *last, *hidden; /* hidden: the first one readers may not see yet */
+	bool held;
 	char *whole; /* memory of all nodes of a tape that was filled at once; null: one each */
 	size_t keep, body, bulk, played;
 	unsigned readers, unstarted;
@@ -143,6 +144,8 @@ int tape_add(struct tape *t, const struct tape_piece *piece)
 		else
 			t->first = n;
 		t->last = n;
+		if (t->held && !t->hidden)
+			t->hidden = n;
 		t->bulk += piece->kind == TAPE_HEADER ? 0 : piece->n;
 	}
 	t->body += piece->kind == TAPE_BODY ? piece->n : 0;
@@ -200,9 +203,24 @@ int tape_fill(struct tape *t, struct span head, struct span body)
 	return 0;
 }
 
+void tape_hold(struct tape *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->held = true;
+	pthread_mutex_unlock(&t->lock);
+}
+
+void tape_show(struct tape *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->hidden = NULL;
+	pthread_mutex_unlock(&t->lock);
+}
+
 void tape_finish(struct tape *t, const struct tape_end *end)
 {
 	pthread_mutex_lock(&t->lock);
+	t->hidden = NULL;
 	if (!t->end.ended) {
 		t->end = *end;
 		t->end.ended = true;
@@ -276,6 +294,8 @@ int tape_read(struct tape *t, struct tape_cursor *cursor, struct tape_piece *pie
 
 	pthread_mutex_lock(&t->lock);
 	struct node *next = at ? at->next : t->first;
+	if (next == t->hidden)
+		next = NULL;
 	if (next) {
 		next->pins++;
 		if (at && at->pins)

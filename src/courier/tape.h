@@ -55,6 +55,10 @@ void tape_unref(struct tape *t);
 
 /* writer */
 int tape_add(struct tape *t, const struct tape_piece *piece); /* copies; 0, -1 no memory */
+/* From now on readers see what is added only when it is shown, or the tape has ended: a program
+ * that asks getinfo in its callback gets an answer that is not older than what it was given. */
+void tape_hold(struct tape *t);
+void tape_show(struct tape *t);
 /* An empty tape gets a whole answer, in one piece of memory; nothing is added to it afterwards. 0,
  * -1 no memory. */
 int tape_fill(struct tape *t, struct span head, struct span body);

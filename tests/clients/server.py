@@ -20,6 +20,7 @@ What happens to a request is said in its query, so that one server serves every 
     trailer=1     chunked, with a trailer X-Sum     http10=1  an HTTP/1.0 answer that ends with the connection
     proto=ICY     instead of HTTP/1.1 in the status line
     hdr=LINE|LINE more header lines                 expect=ignore|417  no 100 Continue, or refused once
+    split=N       the head in two segments, the first one N bytes long
     idle=S        close the connection when nothing came for S seconds after the answer
 
 `executions` counts orders; a GET, HEAD or OPTIONS never executes. As a program it prints its port;
@@ -405,6 +406,11 @@ class OrderServer(Listener):
             raise Gone
         if request.method == "HEAD":
             return sock.sendall(head)
+        if spec.get("split"):  # the head in two segments, the first so long
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.sendall(head[:int(spec["split"])])
+            time.sleep(0.02)
+            head = head[int(spec["split"]):]
         if spec.get("cutbody"):
             sock.sendall(head + body[:len(body) // 2])
             raise Gone

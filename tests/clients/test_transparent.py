@@ -49,6 +49,17 @@ def test_a_request_that_no_rule_names(world, server, name):
     assert world.events() == []
 
 
+@pytest.mark.san
+@pytest.mark.parametrize("first", [1, 12, 24, 30, 60])
+def test_a_head_in_two_segments(world, server, first):
+    """curl -i asks for the scheme at every header line, so it must be known at the first one."""
+    world.policy()
+    url = server.base + "/orders?split=%d" % first
+    native = output(world, server, ["-i", "-d", "x"], url, preload=False)
+    ours = output(world, server, ["-i", "-d", "x"], url)
+    assert ours[1:] == native[1:] and ours[1].startswith(b"HTTP/1.1 201")
+
+
 def test_verbose_output_is_the_same(world, server):
     text = lambda **env: re.sub(rb"req-\d+|port \d+|after \d+ ms", b"N", world.run(
         ["curl", "-q", "-sv", "-d", "x", server.base + "/other"], text=False, **env).err)

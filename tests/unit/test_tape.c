@@ -82,6 +82,35 @@ static void two_readers_have_their_own_place(void **state)
 	tape_unref(t);
 }
 
+/* What a turn brought is shown with the snapshot that belongs to it. */
+static void a_held_tape_shows_nothing_by_itself(void **state)
+{
+	struct tape *t = tape_new(100);
+	struct tape_end end = {.code = CURLE_OK};
+	struct tape_cursor cursor = {0}, late = {0};
+	struct tape_piece p;
+
+	(void)state;
+	add_body(t, 1, 'a');
+	tape_hold(t);
+	add_body(t, 1, 'b');
+	add_body(t, 1, 'c');
+	assert_int_equal(tape_read(t, &cursor, &p), 1);
+	assert_int_equal(tape_read(t, &cursor, &p), 0);
+	tape_show(t);
+	add_body(t, 1, 'd');
+	assert_int_equal(tape_read(t, &cursor, &p), 1);
+	assert_memory_equal(p.data, "b", 1);
+	assert_int_equal(tape_read(t, &cursor, &p), 1);
+	assert_int_equal(tape_read(t, &cursor, &p), 0);
+	assert_int_equal(tape_read(t, &late, &p), 1);
+	tape_finish(t, &end);
+	assert_int_equal(tape_read(t, &cursor, &p), 1);
+	assert_memory_equal(p.data, "d", 1);
+	assert_int_equal(tape_read(t, &cursor, &p), 0);
+	tape_unref(t);
+}
+
 static void the_end_is_told_once(void **state)
 {
 	struct tape *t = tape_new(100);
@@ -374,6 +403,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(pieces_come_in_order_and_are_copies),
 	        cmocka_unit_test(two_readers_have_their_own_place),
+	        cmocka_unit_test(a_held_tape_shows_nothing_by_itself),
 	        cmocka_unit_test(the_end_is_told_once),
 	        cmocka_unit_test(last_headers_are_the_origins),
 	        cmocka_unit_test(body_is_whole_or_not_given),
