@@ -296,11 +296,16 @@ const char *options_text(const struct options *o, CURLoption id)
 	return option && option->kind == OPTION_STRING ? option->v.text : NULL;
 }
 
-void *options_pointer(const struct options *o, CURLoption id)
+void *options_pointer_or(const struct options *o, CURLoption id, void *unset)
 {
 	const struct option *option = options_get(o, id);
 
-	return option ? option->v.ptr : NULL;
+	return option ? option->v.ptr : unset;
+}
+
+void *options_pointer(const struct options *o, CURLoption id)
+{
+	return options_pointer_or(o, id, NULL);
 }
 
 void (*options_function(const struct options *o, CURLoption id))(void)

@@ -76,6 +76,8 @@ const struct option *options_get(const struct options *o, CURLoption id);
 long options_long(const struct options *o, CURLoption id, long fallback);
 const char *options_text(const struct options *o, CURLoption id); /* null when unset */
 void *options_pointer(const struct options *o, CURLoption id);    /* null when unset */
+/* `unset` when unset: libcurl's own default where that is not null (stdout, stdin). */
+void *options_pointer_or(const struct options *o, CURLoption id, void *unset);
 void (*options_function(const struct options *o, CURLoption id))(void);
 
 /* Deep; `to` holds nothing yet. 0, or -1 out of memory (`to` is then marked failed). */

@@ -2,6 +2,7 @@
  * one place in libcurl (USERPWD and USERNAME, TIMEOUT and TIMEOUT_MS): the last one set wins. */
 #include "intercept/gather.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,7 +210,7 @@ void gather_sink(const struct shadow *s, struct player_sink *sink)
 	*sink = (struct player_sink){
 	        .handle = s->handle,
 	        .write = (curl_write_callback)options_function(o, CURLOPT_WRITEFUNCTION),
-	        .write_data = options_pointer(o, CURLOPT_WRITEDATA),
+	        .write_data = options_pointer_or(o, CURLOPT_WRITEDATA, stdout),
 	        .header = (curl_write_callback)options_function(o, CURLOPT_HEADERFUNCTION),
 	        .header_data = options_pointer(o, CURLOPT_HEADERDATA),
 	        .header_in_body = options_long(o, CURLOPT_HEADER, 0) != 0,

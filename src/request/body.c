@@ -65,7 +65,7 @@ struct body_source body_source_of(const struct options *options)
 {
 	curl_read_callback read =
 	        (curl_read_callback)options_function(options, CURLOPT_READFUNCTION);
-	void *data = options_pointer(options, CURLOPT_READDATA);
+	void *data = options_pointer_or(options, CURLOPT_READDATA, stdin);
 	curl_off_t size = body_announced(options);
 	bool chunked = body_is_chunked(options, size);
 

@@ -72,6 +72,35 @@ static void set_stdout(struct seen *s)
 	curl_easy_setopt(s->curl, CURLOPT_WRITEDATA, stdout);
 }
 
+/* Functions of the program's own and no data for them: libcurl passes stdout and stdin. */
+static size_t on_stdout(char *data, size_t size, size_t n, void *file)
+{
+	printf("write to stdout %d\n", file == stdout);
+	return file ? fwrite(data, size, n, file) : 0;
+}
+
+static size_t on_stdin(char *data, size_t size, size_t n, void *file)
+{
+	static bool given;
+
+	printf("read from stdin %d\n", file == stdin);
+	given = !given;
+	if (!given || size * n < 3)
+		return 0;
+	memcpy(data, "abc", 3);
+	return 3;
+}
+
+static void set_no_data(struct seen *s)
+{
+	curl_easy_reset(s->curl);
+	curl_easy_setopt(s->curl, CURLOPT_URL, url);
+	curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, on_stdout);
+	curl_easy_setopt(s->curl, CURLOPT_READFUNCTION, on_stdin);
+	curl_easy_setopt(s->curl, CURLOPT_POST, 1L);
+	curl_easy_setopt(s->curl, CURLOPT_POSTFIELDSIZE, 3L);
+}
+
 /* Without a header function the write function gets the lines: here the default one. */
 static void set_header_file(struct seen *s)
 {
@@ -294,6 +323,7 @@ static const struct peculiarity {
         {"pause", set_pause},
         {"file", set_file},
         {"stdout", set_stdout},
+        {"no-data", set_no_data},
         {"header-file", set_header_file},
         {"no-error-buffer", set_no_error_buffer},
         {"max-filesize", set_max_filesize},

@@ -61,7 +61,7 @@ OPTIONS = {
     **{name: (name, "", "http") for name in (
         "interface", "range", "referer", "useragent", "transfer-encoding", "buffersize", "nodelay", "keepalive", "delete", "patch", "empty",
         "size-zero", "size-short", "http10", "target", "fresh", "forbid-reuse", "bearer", "http-only", "ipv6", "keep-sending", "http09",
-        "connect-timeout", "speed", "resume", "pause-header", "nested", "headers", "time-condition", "nobody-custom", "nul-bytes")},
+        "connect-timeout", "speed", "resume", "pause-header", "nested", "headers", "time-condition", "nobody-custom", "nul-bytes", "no-data")},
 }
 
 
