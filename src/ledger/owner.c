@@ -81,6 +81,7 @@ static struct layout_owner *slot_at(const struct ledger *l, unsigned slot)
 }
 
 struct process_stat {
+	unsigned pid;
 	char state;
 	int threads;
 	uint64_t start;
@@ -103,6 +104,7 @@ static int stat_read(const char *path, struct process_stat *out)
 	at = strrchr(text, ')');
 	if (!at || at[1] != ' ' || !at[2])
 		return -1;
+	out->pid = (unsigned)strtoul(text, NULL, 10);
 	out->state = at[2];
 	for (int field = 3; field <= 22; field++) {
 		at = strchr(at + 1, ' ');
@@ -129,8 +131,25 @@ static uint64_t own_namespace(void)
 	return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
+/* A sandbox may have a pid namespace of its own and the /proc of another: somebody else, or nobody,
+ * is in there under each number. /proc/self is found all the same, under its number there. */
+static bool proc_is_of_here(void)
+{
+	struct process_stat own;
+
+	return stat_read("/proc/self/stat", &own) == 0 && own.pid == (unsigned)getpid();
+}
+
+static bool stat_says_dead(const struct process_stat *found, uint64_t start)
+{
+	if (start && found->start != start)
+		return true;
+	return (found->state == 'Z' || found->state == 'X') && found->threads <= 1;
+}
+
 /* In our own namespace. A zombie is dead, unless it is a leader whose other threads go on. Where
- * /proc tells nothing (hidden, not mounted), a pid that answers counts as alive: leases decide. */
+ * /proc tells nothing (hidden, not mounted, of another namespace), a pid that answers counts as
+ * alive: leases decide. */
 static enum owner_life process_life(unsigned pid, uint64_t start)
 {
 	struct process_stat found;
@@ -141,11 +160,7 @@ static enum owner_life process_life(unsigned pid, uint64_t start)
 	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
 	if (stat_read(path, &found) != 0)
 		return OWNER_ALIVE;
-	if (start && found.start != start)
-		return OWNER_DEAD;
-	if ((found.state == 'Z' || found.state == 'X') && found.threads <= 1)
-		return OWNER_DEAD;
-	return OWNER_ALIVE;
+	return stat_says_dead(&found, start) && proc_is_of_here() ? OWNER_DEAD : OWNER_ALIVE;
 }
 
 /* The namespace of this process, read once per process: a child may have another one. */
