@@ -137,6 +137,7 @@ install: all install-policy
 	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(BINDIR)
 	install -m 644 $(BUILD)/libsendonce.so $(BUILD)/libsendonce-core.so $(DESTDIR)$(LIBDIR)
 	install -m 755 $(BUILD)/sendonce $(DESTDIR)$(BINDIR)
+	install -D -m 644 include/sendonce.h $(DESTDIR)$(PREFIX)/include/sendonce.h
 
 format:
 	$(Q)clang-format -i $$(git ls-files '*.c' '*.h')

@@ -6,7 +6,7 @@
 
 #include "base/flavour.h"
 
-enum { CORELINK_ABI = 1 };
+enum { CORELINK_ABI = 2 };
 
 /* The environment as it was when the process was loaded: php-fpm and others clear or overwrite
  * it later. All null when AT_SECURE is set. */
@@ -37,11 +37,22 @@ struct preload_api {
 	const struct flavour *(*flavour_of_caller)(const void *caller);
 };
 
+/* The functions of include/sendonce.h; a text or null in, one of its codes out. */
+#define CORELINK_CALLS(X) X(scope_set) X(run_set) X(step_push) X(step_pop)
+
+enum corelink_call {
+#define CORELINK_CALL_NAME(name) CALL_##name,
+	CORELINK_CALLS(CORELINK_CALL_NAME) CALL_COUNT
+#undef CORELINK_CALL_NAME
+};
+typedef int corelink_call_fn(const char *text);
+
 struct core_api {
 	unsigned abi;
 	/* Jumped to with the program's own arguments and return address, never for a call that
 	 * libcurl makes to itself. A null slot means: call the real function. */
 	void (*hook[FN_HOOKED_COUNT])(void);
+	corelink_call_fn *call[CALL_COUNT]; /* null: there is no such function */
 };
 
 /* Exported by the core. Only copies pointers and may be called by several threads at once,

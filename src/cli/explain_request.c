@@ -92,10 +92,11 @@ static int gather(const struct explaining *all, struct explained *e)
 	struct ledger_error error = {{0}};
 	struct writing *w = &e->write;
 
+	names_take(&all->process, &w->tally.names);
 	w->in = (struct identity_in){
 	        .secret = process_secret(all->ledger, &error),
-	        .scope = span_of(all->process.scope),
-	        .step = span_of(all->process.policy->step),
+	        .scope = span_of(w->tally.names.scope),
+	        .step = span_of(w->tally.names.step),
 	        .env = process_env,
 	};
 	if (!w->in.secret.n)

@@ -14,6 +14,7 @@
 #include "intercept/fetch.h"
 #include "base/fold.h"
 #include "intercept/gather.h"
+#include "intercept/names.h"
 #include "intercept/notice.h"
 #include "intercept/outgoing.h"
 #include "intercept/redirect.h"
@@ -23,6 +24,7 @@ struct audit {
 	struct chain chain;
 	struct shadow *shadow;
 	const struct process *process;
+	struct names names;
 	const struct rule *rule; /* null: unlisted */
 	const struct rule *by;   /* by which it is compared: the rule, or the defaults */
 	struct redirect
@@ -133,8 +135,8 @@ static void identify(struct audit *a, const struct span *body)
 	a->in = (struct identity_in){
 	        .rule = a->by,
 	        .secret = process_secret(NULL, NULL),
-	        .scope = span_of(a->process->scope),
-	        .step = span_of(a->process->policy->step),
+	        .scope = span_of(a->names.scope),
+	        .step = span_of(a->names.step),
 	        .env = process_env,
 	};
 	if (!a->in.secret.n || gather_identity(a->shadow, &a->own, &a->in) != 0)
@@ -221,6 +223,8 @@ static void tell(struct audit *a, CURLcode code)
 
 	if (!a->by)
 		return; /* a `when` that does not hold */
+	e.scope = a->names.scope[0] ? a->names.scope : NULL;
+	e.run = a->names.run[0] ? a->names.run : NULL;
 	describe(a, code, &e);
 	describe_write(a, code, &e);
 	if (a->rule) {
@@ -266,6 +270,7 @@ static struct audit *audit_new(struct shadow *s, const struct process *process,
 		return NULL;
 	a->shadow = s;
 	a->process = process;
+	names_take(process, &a->names);
 	set_rule(a, rule);
 	a->started_us = clock_boot_us();
 	a->watching = a->by && !body_in_memory(s);

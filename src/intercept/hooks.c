@@ -17,6 +17,7 @@
 #include "intercept/fetch.h"
 #include "intercept/gather.h"
 #include "intercept/inplace.h"
+#include "intercept/names.h"
 #include "intercept/notice.h"
 #include "intercept/process.h"
 #include "intercept/redirect.h"
@@ -393,5 +394,9 @@ __attribute__((visibility("default"))) int sendonce_core_start(const struct prel
 #define CORE_HOOK(name) core->hook[FN_##name] = (generic_fn *)hook_##name;
 	CURL_HOOKED(CORE_HOOK)
 #undef CORE_HOOK
+	core->call[CALL_scope_set] = names_set_scope;
+	core->call[CALL_run_set] = names_set_run;
+	core->call[CALL_step_push] = names_push_step;
+	core->call[CALL_step_pop] = names_pop_step;
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include "base/curlapi.h"
 #include "courier/courier.h"
 #include "intercept/local.h"
+#include "intercept/names.h"
 #include "intercept/process.h"
 #include "intercept/shadow.h"
 #include "intercept/turn.h"
@@ -26,12 +27,14 @@ static void prepare(void)
 	shadow_fork_prepare();
 	local_fork_prepare();
 	turn_fork_prepare();
+	names_fork_prepare();
 	courier_fork_prepare();
 }
 
 static void parent(void)
 {
 	courier_fork_parent();
+	names_fork_done();
 	turn_fork_done();
 	local_fork_parent();
 	shadow_fork_done();
@@ -42,6 +45,7 @@ static void parent(void)
 static void child(void)
 {
 	courier_fork_child();
+	names_fork_done();
 	turn_fork_done();
 	local_fork_child();
 	shadow_fork_done();

@@ -22,6 +22,8 @@ void tally_write(const struct tally *t, const char *name)
 {
 	struct event event = notice_event(t->process, name);
 
+	event.scope = text_or_null(t->names.scope);
+	event.run = text_or_null(t->names.run);
 	event.operation = t->rule->operation;
 	event.method = t->method;
 	event.host = t->host;

@@ -5,11 +5,12 @@
 
 #include <stdint.h>
 
-#include "intercept/process.h"
+#include "intercept/names.h"
 
 struct tally {
 	const struct process *process;
 	const struct rule *rule;
+	struct names names;
 	char method[32], host[256], key[LEDGER_KEY_MAX + 1];
 	uint8_t identity[LEDGER_HASH], own_key[LEDGER_HASH]; /* own_key: zeroes without one */
 	uint8_t fingerprint[LEDGER_HASH], trace[16];

@@ -39,6 +39,7 @@ static struct writing *begin(struct shadow *s, const struct process *process,
 	w->process = process;
 	w->rule = rule;
 	w->tally.process = process;
+	names_take(process, &w->tally.names);
 	w->tally.rule = rule;
 	w->tally.started_us = clock_boot_us();
 	copy_span(w->tally.method, sizeof(w->tally.method), span_of(request_method(&s->options)));
@@ -98,8 +99,8 @@ static enum verdict_reason identify(struct writing *w, struct ledger_error *erro
 
 	w->in = (struct identity_in){
 	        .rule = w->rule,
-	        .scope = span_of(w->process->scope),
-	        .step = span_of(w->process->policy->step),
+	        .scope = span_of(w->tally.names.scope),
+	        .step = span_of(w->tally.names.step),
 	        .env = process_env,
 	};
 	reason = open ? gather(w, error) : open_ledger(w, error);
@@ -171,8 +172,8 @@ static int look_up(struct writing *w, struct stamp now, struct record_view *view
 
 uint64_t write_run(const struct writing *w)
 {
-	if (w->process->run_hash || w->rule->repeat == REPEAT_REPLAY)
-		return w->process->run_hash;
+	if (w->tally.names.run_hash || w->rule->repeat == REPEAT_REPLAY)
+		return w->tally.names.run_hash;
 	return process_as_run();
 }
 

@@ -24,8 +24,9 @@
 
 typedef int start_fn(const struct preload_api *preload, struct core_api *core);
 
-static enum core_state state; /* release of CORE_LOADED: hooks are complete */
+static enum core_state state; /* release of CORE_LOADED: hooks and calls are complete */
 static void *hooks[FN_HOOKED_COUNT];
+static corelink_call_fn *calls[CALL_COUNT];
 static struct preload_api offered;
 static int reported;
 
@@ -122,12 +123,16 @@ static int start(void *handle, const char **reason)
 	core.abi = CORELINK_ABI;
 	for (int i = 0; i < FN_HOOKED_COUNT; i++)
 		core.hook[i] = 0;
+	for (int i = 0; i < CALL_COUNT; i++)
+		core.call[i] = 0;
 	if (core_start(offer(), &core) < 0 || core.abi != CORELINK_ABI) {
 		*reason = "it belongs to another version of libsendonce.so";
 		return -1;
 	}
 	for (int i = 0; i < FN_HOOKED_COUNT; i++)
 		__atomic_store_n(&hooks[i], (void *)core.hook[i], __ATOMIC_RELAXED);
+	for (int i = 0; i < CALL_COUNT; i++)
+		__atomic_store_n(&calls[i], core.call[i], __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -164,4 +169,10 @@ enum core_state core_ensure(void)
 void *core_hook(int index)
 {
 	return __atomic_load_n(&hooks[index], __ATOMIC_RELAXED);
+}
+
+corelink_call_fn *core_call(enum corelink_call which)
+{
+	/* Relaxed, as above: core_ensure's acquire came before. */
+	return __atomic_load_n(&calls[which], __ATOMIC_RELAXED);
 }

@@ -1,0 +1,110 @@
+/* See names.h. What is set here is copied under a mutex, and every write takes a copy of its own
+ * when it begins, so that a task that ends does not rename what it left behind. Texts with control
+ * characters are turned away, as the policy does: they go into the event log. */
+#include "intercept/names.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sendonce.h"
+
+struct text {
+	char text[POLICY_NAME_MAX + 1];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct text set_scope, set_run; /* "" is not set */
+
+/* a/b/c, and where each of them begins. */
+struct steps {
+	char text[POLICY_NAME_MAX + 1];
+	unsigned short start[SENDONCE_STEPS_MAX];
+	unsigned depth;
+};
+static __thread struct steps steps;
+
+static bool is_name(const char *text)
+{
+	size_t n = strnlen(text, POLICY_NAME_MAX + 1);
+
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+			return false;
+	return n <= POLICY_NAME_MAX;
+}
+
+static int set(struct text *to, const char *text)
+{
+	int cancel;
+
+	text = text ? text : "";
+	if (!is_name(text))
+		return SENDONCE_INVALID;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&lock);
+	snprintf(to->text, sizeof(to->text), "%s", text);
+	pthread_mutex_unlock(&lock);
+	pthread_setcancelstate(cancel, &cancel);
+	return SENDONCE_OK;
+}
+
+int names_set_scope(const char *scope)
+{
+	return set(&set_scope, scope);
+}
+
+int names_set_run(const char *run)
+{
+	return set(&set_run, run);
+}
+
+int names_push_step(const char *step)
+{
+	size_t used = strlen(steps.text);
+	size_t room = sizeof(steps.text) - used - (used ? 1 : 0);
+
+	if (!step || !*step || !is_name(step) || strchr(step, '/') || strlen(step) >= room ||
+	    steps.depth == SENDONCE_STEPS_MAX)
+		return SENDONCE_INVALID;
+	steps.start[steps.depth++] = (unsigned short)used;
+	snprintf(steps.text + used, sizeof(steps.text) - used, "%s%s", used ? "/" : "", step);
+	return SENDONCE_OK;
+}
+
+int names_pop_step(const char *nothing)
+{
+	(void)nothing;
+	if (steps.depth == 0)
+		return SENDONCE_INVALID;
+	steps.text[steps.start[--steps.depth]] = '\0';
+	return SENDONCE_OK;
+}
+
+static void take_step(const struct process *p, char *out, size_t room)
+{
+	const char *own = p->policy && p->policy->step ? p->policy->step : "";
+
+	snprintf(out, room, "%s%s%s", own, *own && steps.text[0] ? "/" : "", steps.text);
+}
+
+void names_take(const struct process *p, struct names *out)
+{
+	pthread_mutex_lock(&lock);
+	snprintf(out->scope, sizeof(out->scope), "%s",
+	         set_scope.text[0] ? set_scope.text : p->scope);
+	snprintf(out->run, sizeof(out->run), "%s", set_run.text[0] ? set_run.text : p->run);
+	pthread_mutex_unlock(&lock);
+	out->run_hash = ledger_name_hash(span_of(out->run));
+	take_step(p, out->step, sizeof(out->step));
+}
+
+void names_fork_prepare(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void names_fork_done(void)
+{
+	pthread_mutex_unlock(&lock);
+}
