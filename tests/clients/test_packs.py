@@ -59,9 +59,9 @@ def test_a_table_says_what_is_a_write_and_what_is_not(name):
     assert name == "kubernetes" or sum(c[0] not in RELATIONS and c[0] != "-" for c in first) >= 1
 
 
-@pytest.mark.parametrize("name, columns, request_", LINES, ids=["%s-%d" % (x[0], i) for i, x in enumerate(LINES)])
-def test_table(world, name, columns, request_):
-    common = ["--json", "--policy", pack(name), "--ledger", world.path("none")]
+def look(world, policy, columns, request_):
+    """What `explain` says against what the line says."""
+    common = ["--json", "--policy", policy, "--ledger", world.path("none")]
     if columns[0] in RELATIONS:
         result = world.cli("explain", "--diff", *common, *request_, **ENV)
         assert result.rc == RELATIONS[columns[0]], result
@@ -75,6 +75,23 @@ def test_table(world, name, columns, request_):
     assert said["verdict"] == verdict
     if operation != "-":
         assert (said["if_in_doubt"], said["if_expired"], said["key"]["carrier"]) == (doubt, expired, carrier)
+
+
+@pytest.mark.parametrize("name, columns, request_", LINES, ids=["%s-%d" % (x[0], i) for i, x in enumerate(LINES)])
+def test_table(world, name, columns, request_):
+    look(world, pack(name), columns, request_)
+
+
+def test_several_are_included_in_one_policy(world):
+    """All of them at once, and rules of one's own before: no rule of one hides one of another."""
+    own = "version: 1\nscope: s\ninclude:\n" + "".join("  - %s\n" % pack(name) for name in PACKS)
+    own += "writes:\n  - {operation: mine, match: POST https://api.stripe.com/v1/tokens}\n"
+    policy = world.write("policy.yaml", own)
+    checked = world.cli("check", policy, **ENV)
+    assert checked.rc == 0 and checked.err == "" and "warnings: 0" in checked.out, checked
+    for _, columns, request_ in LINES[::3]:
+        look(world, policy, columns, request_)
+    look(world, policy, ["mine", "execute", "refuse", "execute", "header:Idempotency-Key"], ["-d", "x", "https://api.stripe.com/v1/tokens"])
 
 
 def test_install_brings_them(tmp_path):
