@@ -13,6 +13,8 @@
 
 #include "cli/cli.h"
 #include "cli/seen.h"
+#include "policy/known.h"
+#include "policy/matcher.h"
 
 static const char help[] =
         "Usage: sendonce init [OPTION...] [FILE]\n"
@@ -147,6 +149,106 @@ static void add_rule(struct buf *out, const struct seen *s)
 	add_noise(out, s);
 }
 
+/* --- ready-made rules --- */
+
+/* Where `make install` puts them: beside the folder this program is in. */
+static bool find_pack(const char *pack, char *out, size_t room)
+{
+	char self[4096], *slash;
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	int written;
+
+	if (n <= 0)
+		return false;
+	self[n] = '\0';
+	for (int up = 0; up < 2; up++) {
+		slash = strrchr(self, '/');
+		if (!slash)
+			return false;
+		*slash = '\0';
+	}
+	written = snprintf(out, room, "%s/share/sendonce/policy/%s.yaml", self, pack);
+	return written > 0 && (size_t)written < room && access(out, R_OK) == 0;
+}
+
+/* Does a rule of this file name it? Its hosts take more than its rules are about. */
+static bool is_named_by(const char *path, const struct seen *s)
+{
+	struct policy_error error;
+	struct policy *policy = NULL;
+	struct matcher *m = NULL;
+	const char *problem;
+	struct buf text = {0};
+	bool named = false;
+
+	buf_printf(&text, "%s https://%s%s", s->method, s->host, s->path);
+	if (policy_load(path, cli_env, NULL, &policy, &error) == POLICY_OK &&
+	    matcher_parse(span_buf(&text), &m, &problem) == 0)
+		for (size_t i = 0; i < policy->rule_count && !named; i++)
+			named = matcher_covers(policy->rules[i].matcher, m);
+	matcher_free(m);
+	policy_free(policy);
+	buf_free(&text);
+	return named;
+}
+
+static const struct known *pack_of(const struct seen *s)
+{
+	const struct known *known = known_host(span_of(s->host));
+
+	return known && known->pack ? known : NULL;
+}
+
+/* Is it the first of the list with this pack? */
+static bool is_first(const struct seen_list *list, size_t at)
+{
+	const struct known *known = pack_of(&list->list[at]), *before;
+
+	for (size_t i = 0; i < at; i++) {
+		before = pack_of(&list->list[i]);
+		if (before && strcmp(before->pack, known->pack) == 0)
+			return false;
+	}
+	return true;
+}
+
+/* What a provider promises is known there, and need not be filled in. No rule is proposed for what
+ * a file that can be included names already. */
+static void add_packs(struct buf *out, struct seen_list *list)
+{
+	char path[4200];
+	bool any = false, found;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct known *known = pack_of(&list->list[i]);
+
+		if (!known)
+			continue;
+		found = find_pack(known->pack, path, sizeof(path));
+		list->list[i].covered = found && is_named_by(path, &list->list[i]);
+		if (!is_first(list, i))
+			continue;
+		if (!found) {
+			buf_printf(out, "# There are ready-made rules for %s: policy/%s.yaml\n",
+			           known->name, known->pack);
+			continue;
+		}
+		buf_printf(out, "%s  - %s # %s\n",
+		           any ? "" : "# Ready-made rules of providers that were seen.\ninclude:\n",
+		           path, known->name);
+		any = true;
+	}
+	buf_add_text(out, any ? "\n" : "");
+}
+
+static bool all_covered(const struct seen_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (!list->list[i].covered)
+			return false;
+	return true;
+}
+
 static int add_seen(struct buf *out, const char *path)
 {
 	struct seen_list list = {0};
@@ -158,11 +260,14 @@ static int add_seen(struct buf *out, const char *path)
 		              "SENDONCE_MODE=audit and `unlisted: audit` first",
 		              path);
 	if (rc == 0) {
+		add_packs(out, &list);
 		buf_add_text(out, "# Made from the event log. Take out what is not a write, and "
 		                  "write https:// where that is\n# all; fill in `provider` where "
 		                  "the server deduplicates by key.\nwrites:");
+		buf_add_text(out, all_covered(&list) ? " []\n" : "");
 		for (size_t i = 0; i < list.count; i++)
-			add_rule(out, &list.list[i]);
+			if (!list.list[i].covered)
+				add_rule(out, &list.list[i]);
 		if (list.skipped)
 			fprintf(stderr,
 			        "sendonce init: %lu events name no pattern and are left out\n",

@@ -13,7 +13,8 @@ struct seen {
 	unsigned long count;
 	unsigned long resent; /* events where libcurl itself sent it again */
 	bool answered, own_key;
-	long status; /* of the last one that was answered */
+	bool covered; /* by a file that is included */
+	long status;  /* of the last one that was answered */
 	/* Selectors of parts that are new in each request by the look of them. */
 	char noise[SEEN_NOISE][SEEN_NOISE_TEXT];
 	size_t noise_count;

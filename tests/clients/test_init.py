@@ -1,8 +1,11 @@
 """`sendonce init`: the policy it writes is good, and what audit saw becomes rules that fit what was seen."""
 import json
 import os
+import shutil
 
 import pytest
+
+from harness import ROOT, build
 
 ENV = {"SENDONCE_SCOPE": "tests"}
 
@@ -85,6 +88,31 @@ def test_a_log_is_not_trusted(world):
     world.write("made.yaml", result.out)
     assert world.cli("check", "made.yaml", **ENV).rc == 0, result.out
     assert "left out" in result.err
+
+
+def test_known_providers_are_included(world):
+    """Installed as `make install` does; where it is not, the file is named."""
+    made = log(world, *[{"method": "POST", "host": h, "path": p} for h, p in
+                        (("api.stripe.com", "/v1/charges"), ("api.stripe.com", "/v1/refunds"), ("slack.com", "/api/chat.postMessage"),
+                         ("slack.com", "/api/files.upload"), ("h", "/own"))])
+    plain = world.cli("init", "--from-events", made, "-").out
+    assert plain.count("policy/stripe.yaml") == 1 and "include:" not in plain and "charges.create" in plain
+    os.makedirs(world.path("p/bin"))
+    shutil.copy(os.path.join(build(), "sendonce"), world.path("p/bin"))
+    shutil.copytree(os.path.join(ROOT, "policy"), world.path("p/share/sendonce/policy"))
+    result = world.run([world.path("p/bin/sendonce"), "init", "--from-events", made, "installed.yaml"], preload=False)
+    assert result.rc == 0, result
+    with open(world.path("installed.yaml")) as f:
+        text = f.read()
+    assert "charges.create" not in text and "chat.postMessage" not in text and "own.create" in text
+    assert "files.upload.create" in text, "what no rule of the file names is still proposed"
+    checked = world.cli("check", "--json", "installed.yaml", **ENV)
+    assert checked.rc == 0 and json.loads(checked.out.splitlines()[-1])["warnings"] == 0, checked
+    said = world.cli("explain", "--json", "--policy", "installed.yaml", "-d", "a=1", "https://api.stripe.com/v1/charges", **ENV)
+    assert json.loads(said.out)["rule"]["operation"] == "stripe.charge"
+    only = log(world, {"method": "POST", "host": "slack.com", "path": "/api/chat.postMessage"})
+    assert world.run([world.path("p/bin/sendonce"), "init", "--from-events", only, "only.yaml"], preload=False).rc == 0
+    assert world.cli("check", "only.yaml", **ENV).rc == 0
 
 
 def test_a_log_without_writes(world):

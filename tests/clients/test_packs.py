@@ -94,6 +94,12 @@ def test_several_are_included_in_one_policy(world):
     look(world, policy, ["mine", "execute", "refuse", "execute", "header:Idempotency-Key"], ["-d", "x", "https://api.stripe.com/v1/tokens"])
 
 
+def test_what_check_knows_of_a_provider_names_its_pack():
+    with open(ROOT + "/src/policy/known.c") as f:
+        named = set(re.findall(r'\.pack = "([a-z]+)"', f.read()))
+    assert set(PACKS) - named <= {"kubernetes", "mcp"}
+
+
 def test_install_brings_them(tmp_path):
     subprocess.run(["make", "-s", "-C", ROOT, "install-policy", "DESTDIR=%s" % tmp_path, "PREFIX=/p"], check=True, timeout=60, capture_output=True)
     installed = {p.name for p in (tmp_path / "p/share/sendonce/policy").iterdir()}
