@@ -174,6 +174,10 @@ static enum answerer perform(struct shadow *s, CURLcode *code)
 		*code = audit_perform(s, process, rule);
 		return US;
 	}
+	if (!rule && write_refuses_unlisted(s, process)) {
+		*code = write_refuse_unlisted(s, process);
+		return US;
+	}
 	if (!rule || process->state == PROCESS_AUDIT)
 		return LIBCURL;
 	obstacle = gather_obstacle(s);
@@ -352,14 +356,15 @@ static CURLMcode look_at_added(struct shadow *s)
 		rule = choose_rule(s, process);
 		if (rule)
 			write_unprotected(s, process, rule, "multi interface");
-		return CURLM_OK;
+		if (rule || !write_refuses_unlisted(s, process))
+			return CURLM_OK;
 	}
 	if (request_is_read(request_method(&s->options)))
 		return CURLM_OK;
 	event = notice_event(process, "refusal");
 	event.method = request_method(&s->options);
 	event.host = s->target.host;
-	event.reason = "policy-invalid";
+	event.reason = process->state == PROCESS_BROKEN ? "policy-invalid" : "unlisted";
 	event.text = process->error;
 	notice_send(process, &event);
 	return CURLM_INTERNAL_ERROR;

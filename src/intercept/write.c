@@ -79,15 +79,17 @@ static enum verdict_reason gather(struct writing *w, struct ledger_error *error)
 }
 
 /* The body that `when` asks for was read: another rule may be the one, or none. */
-static void choose_again(struct writing *w)
+static enum verdict_reason choose_again(struct writing *w)
 {
 	const struct rule *rule = choose_read(w->process, w->rule, &w->in);
 
-	if (!rule) {
+	if (rule)
+		w->rule = w->in.rule = w->tally.rule = rule;
+	else if (write_refuses_unlisted(w->shadow, w->process))
+		return REASON_UNLISTED;
+	else
 		fetch_pass(w);
-		return;
-	}
-	w->rule = w->in.rule = w->tally.rule = rule;
+	return REASON_NONE;
 }
 
 /* Everything that has to be known before a record is looked for. A ledger that cannot be used is no
@@ -105,7 +107,7 @@ static enum verdict_reason identify(struct writing *w, struct ledger_error *erro
 	};
 	reason = open ? gather(w, error) : open_ledger(w, error);
 	if (open && reason == REASON_NONE && !w->over)
-		choose_again(w);
+		reason = choose_again(w);
 	if (reason == REASON_NONE && !w->over)
 		reason = open ? open_ledger(w, error) : gather(w, error);
 	if (reason != REASON_NONE || w->over)
@@ -361,6 +363,24 @@ CURLcode write_refuse_policy(struct shadow *s, const struct process *process)
 	if (!w)
 		return CURLE_OUT_OF_MEMORY;
 	refuse(w, REASON_POLICY_INVALID, NULL, false, false, process->error);
+	return finish(w);
+}
+
+bool write_refuses_unlisted(const struct shadow *s, const struct process *process)
+{
+	return process->state == PROCESS_ON && process->acting == MODE_ENFORCE &&
+	       process->policy->unlisted == UNLISTED_REFUSE &&
+	       !request_is_read(request_method(&s->options));
+}
+
+CURLcode write_refuse_unlisted(struct shadow *s, const struct process *process)
+{
+	struct writing *w = begin(s, process, NULL);
+
+	if (!w)
+		return CURLE_OUT_OF_MEMORY;
+	w->ledger = process_ledger_opened();
+	refuse(w, REASON_UNLISTED, NULL, false, false, NULL);
 	return finish(w);
 }
 

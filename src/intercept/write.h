@@ -13,6 +13,10 @@ CURLcode write_perform(struct shadow *s, const struct process *process, const st
 /* Refuse a request because the policy cannot be used: process->error says why. */
 CURLcode write_refuse_policy(struct shadow *s, const struct process *process);
 
+/* Refuse a write that no rule names, where the policy wants that. */
+bool write_refuses_unlisted(const struct shadow *s, const struct process *process);
+CURLcode write_refuse_unlisted(struct shadow *s, const struct process *process);
+
 /* Refuse what a redirect led to: `method` and `target` are where. */
 CURLcode write_refuse_redirected(struct shadow *s, const struct process *process,
                                  const struct rule *rule, const char *method,

@@ -24,7 +24,7 @@ static const struct choice modes[] = {
         {"replay", MODE_REPLAY, CHOICE_OFF}, {NULL, 0, CHOICE_ON}};
 static const struct choice unlisteds[] = {{"pass", UNLISTED_PASS, CHOICE_ON},
                                           {"audit", UNLISTED_AUDIT, CHOICE_ON},
-                                          {"refuse", UNLISTED_REFUSE, CHOICE_OFF},
+                                          {"refuse", UNLISTED_REFUSE, CHOICE_ON},
                                           {NULL, 0, CHOICE_ON}};
 static const struct choice replay_reads[] = {
         {"pass", 0, CHOICE_ON}, {"refuse", 1, CHOICE_OFF}, {NULL, 0, CHOICE_ON}};

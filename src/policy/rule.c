@@ -99,27 +99,40 @@ static int read_account(struct reader *r, const struct field *f, const struct no
 	return reader_list(r, f, value, read_account_item, rule);
 }
 
+/* window:LENGTH */
+static int read_window(struct reader *r, const struct field *f, const struct node *value,
+                       struct span length, struct rule *rule)
+{
+	const char *problem = value_duration(length, &rule->window);
+
+	if (problem)
+		return reader_fail_value(r, f, value, problem);
+	if (rule->window == 0)
+		return reader_fail_value(r, f, value,
+		                         "is no time at all: write after-answer instead");
+	rule->repeat = REPEAT_WINDOW;
+	return 0;
+}
+
 static int read_repeat(struct reader *r, const struct field *f, const struct node *value, void *at)
 {
+	static const struct choice repeats[] = {{"replay", REPEAT_REPLAY, CHOICE_ON},
+	                                        {"after-answer", REPEAT_AFTER_ANSWER, CHOICE_ON},
+	                                        {"ordinal", REPEAT_ORDINAL, CHOICE_ON},
+	                                        {"window:60s", REPEAT_WINDOW, CHOICE_ON},
+	                                        {NULL, 0, CHOICE_ON}};
+	const struct field word = {f->name, reader_choice, 0, repeats};
 	struct rule *rule = at;
 	struct span text, length;
-	const char *problem;
-	int64_t ignored;
 	bool window;
 	int rc = reader_scalar(r, f, value, &text);
 
 	if (rc)
 		return rc;
-	rule->repeat = span_is(text, "ordinal") ? REPEAT_ORDINAL : REPEAT_REPLAY;
-	if (rule->repeat == REPEAT_ORDINAL || span_is(text, "replay"))
-		return 0;
 	length = value_after(text, "window:", &window);
-	problem = window ? value_duration(length, &ignored) : NULL;
-	if (problem)
-		return reader_fail_value(r, f, value, problem);
-	if (window || span_is(text, "after-answer"))
-		return reader_fail_unsupported(r, f, value, NULL);
-	return reader_fail_value(r, f, value, "is none of the words known here: write replay");
+	if (window)
+		return read_window(r, f, value, length, rule);
+	return reader_choice(r, &word, value, &rule->repeat);
 }
 
 static int check_pointer(struct reader *r, const struct field *f, const struct node *item, void *at)
@@ -161,7 +174,7 @@ static const struct choice oversizes[] = {{"refuse", OVERSIZE_REFUSE, CHOICE_ON}
                                           {"pass", OVERSIZE_PASS, CHOICE_ON},
                                           {NULL, 0, CHOICE_ON}};
 static const struct choice stores[] = {
-        {"full", STORE_FULL, CHOICE_ON}, {"meta", STORE_META, CHOICE_OFF}, {NULL, 0, CHOICE_ON}};
+        {"full", STORE_FULL, CHOICE_ON}, {"meta", STORE_META, CHOICE_ON}, {NULL, 0, CHOICE_ON}};
 static const struct choice refusals[] = {{"auto", REFUSE_AUTO, CHOICE_ON},
                                          {"response", REFUSE_RESPONSE, CHOICE_ON},
                                          {"error", REFUSE_ERROR, CHOICE_ON},

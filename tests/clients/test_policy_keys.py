@@ -459,3 +459,88 @@ def test_the_last_answer_of_an_event_stream_counts(world, scripted):
     answers: {body: {json: {/error: absent, /result: present}}}
 """)
     assert [world.curl("-d", rpc("tools/call"), server.base + "/mcp").replayed for _ in range(2)] == [False, True]
+
+
+# --- repeat, store, unlisted
+
+REPEAT = """
+  - operation: pay
+    match: POST http://127.0.0.1:*/orders
+    provider: {dedups: true, key_ttl: 24h, stores: [2xx]}
+    identity: {ignore: [query:cut]}
+    repeat: %s
+"""
+
+
+def test_after_answer_two_equal_charges_and_the_retry_of_the_second(world, server):
+    """S5: two deliberate charges are two; the retry of the second is the second."""
+    rules(world, REPEAT % "after-answer")
+    url = server.base + "/orders?keys=honour&cut="
+    first = world.curl("-d", "amount=5", url)
+    second = world.curl("-d", "amount=5", server.base + "/orders?keys=honour&cut=1")
+    assert (first.status, first.order) == (201, "ord-1") and second.rc == 52
+    assert server.executions == 2
+    retry = world.curl("-d", "amount=5", url)
+    assert (retry.status, retry.order) == (201, "ord-2"), retry
+    one, two, three = server.writes()
+    assert one.key != two.key == three.key and server.executions == 2
+    assert [r["generation"] for r in world.records()] == [2]
+    third = world.curl("-d", "amount=5", url)
+    assert third.order == "ord-3"
+
+
+@pytest.mark.parametrize("run", ["run-1", None], ids=["run", "no-run"])
+def test_after_answer_in_one_process(world, server, run):
+    rules(world, REPEAT % "after-answer")
+    answers = world.post("--tries", "3", server.base + "/orders", run=run)
+    assert [a.order for a in answers] == ["ord-1", "ord-2", "ord-3"]
+
+
+def test_window_replays_within_it_and_executes_after(world, server):
+    rules(world, REPEAT % "window:2s")
+    answers = [world.curl("-d", "text=hi", server.base + "/orders") for _ in range(2)]
+    time.sleep(2.2)
+    answers += [world.curl("-d", "text=hi", server.base + "/orders") for _ in range(2)]
+    assert [a.order for a in answers] == ["ord-1", "ord-1", "ord-2", "ord-2"]
+
+
+@pytest.mark.parametrize("app_key", ["trust", "alias"])
+def test_two_runs_with_fresh_keys_the_first_in_doubt(world, server, app_key):
+    """The same agent is started twice and its library makes up a key each time: one write, under the first key."""
+    rules(world, REPEAT % "replay" + "    key: {app_key: %s}\n" % app_key)
+    first = world.curl("-H", "Idempotency-Key: fresh-1", "-d", "amount=5", server.base + "/orders?keys=honour&cut=1", run="run-1")
+    assert first.rc == 52
+    second = world.curl("-H", "Idempotency-Key: fresh-2", "-d", "amount=5", server.base + "/orders?keys=honour&cut=", run="run-2")
+    assert (second.status, second.order) == (201, "ord-1")
+    assert [r.key for r in server.writes()] == ["fresh-1", "fresh-1"] and server.executions == 1
+
+
+def test_store_meta_keeps_no_secret(world, server):
+    """S24: the answer holds a secret that is shown once."""
+    rules(world, """
+  - operation: keys.create
+    match: POST http://127.0.0.1:*/orders
+    store: meta
+""")
+    first = world.curl("-d", "name=ci", server.base + "/orders")
+    second = world.curl("-d", "name=ci", server.base + "/orders")
+    assert first.status == 201 and (second.status, second.reason) == (409, "answer-not-kept")
+    record, = world.records()
+    assert record["status"] == 201 and not record["answer_kept"]
+    assert b"ord-1" not in open(world.ledger, "rb").read()
+
+
+@pytest.mark.parametrize("arguments", [["-d", "a=1"], ["-X", "DELETE"], ["-T", "policy.yaml"]])
+def test_unlisted_writes_are_refused(world, server, arguments):
+    rules(world, REPEAT % "replay", top="unlisted: refuse\n")
+    answer = world.curl(*arguments, server.base + "/other")
+    assert (answer.status, answer.reason) == (403, "unlisted")
+    assert world.curl(server.base + "/other").status == 200  # a read
+    assert world.curl("-d", "a=1", server.base + "/orders").status == 201
+    assert [r.path for r in server.writes()] == ["/orders"]
+
+
+def test_unlisted_after_its_body_was_read(world, server):
+    rules(world, WHEN_RPC, top="unlisted: refuse\n")
+    answer = world.curl("-X", "POST", "-T", world.write("list", rpc("tools/list")), server.base + "/mcp")
+    assert (answer.status, answer.reason) == (403, "unlisted") and not server.writes()
