@@ -366,7 +366,8 @@ enum step act_execute(struct writing *w, const struct record_view *view, struct 
 	}
 	if (verdict.doubt_dropped)
 		tally_write(&w->tally, "doubt-dropped");
-	if (carry_key(w, key, &carried) == 0)
+	send->dated = carry_time(w, view, (uint32_t)w->tally.generation);
+	if (carry_key(w, key, send->dated.wall_us, &carried) == 0)
 		step = deliver(w, send, &carried);
 	else
 		step = out_of_memory(w, send);

@@ -6,11 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/httpdate.h"
 #include "identity/carry.h"
+
+/* An older date is no first send of now. */
+static const int64_t OWN_TIME_MAX_US = INT64_C(86400) * 1000000;
 
 void carried_free(struct carried *c)
 {
 	free(c->key_line);
+	free(c->time_line);
 	free(c->url);
 	buf_free(&c->body);
 	payload_unref(c->payload);
@@ -104,15 +109,8 @@ static int carry_json(const struct writing *w, const char *key, struct carried *
 	return rc;
 }
 
-int carry_key(const struct writing *w, const char *key, struct carried *out)
+static int carry_in(const struct writing *w, const char *key, struct carried *out)
 {
-	bool own = w->id.has_own_key && strcmp(key, w->id.own_key_text) == 0;
-
-	*out = (struct carried){0};
-	if (w->rule->carrier == CARRIER_HEADER)
-		out->edit.key_name = w->rule->carrier_name;
-	if (own || !*key)
-		return 0;
 	switch (w->rule->carrier) {
 	case CARRIER_HEADER:
 		return carry_header(w, key, out);
@@ -124,6 +122,70 @@ int carry_key(const struct writing *w, const char *key, struct carried *out)
 		break;
 	}
 	return 0;
+}
+
+/* The program's own date, if it has one. */
+static bool own_time(const struct writing *w, int64_t *wall_us)
+{
+	for (size_t i = 0; i < w->own.count; i++) {
+		const struct header_view *h = &w->own.headers[i];
+
+		if (span_is_nocase(h->name, w->rule->first_sent))
+			return httpdate_read(span_trim(h->value), wall_us);
+	}
+	return false;
+}
+
+struct stamp carry_time(const struct writing *w, const struct record_view *view,
+                        uint32_t generation)
+{
+	struct stamp now = clock_now();
+	int64_t then, ago;
+
+	if (!w->rule->first_sent)
+		return (struct stamp){0};
+	if (view->state != REC_NONE && view->generation == generation && view->first_sent.wall_us)
+		return view->first_sent;
+	if (!w->id.has_own_key || !own_time(w, &then))
+		return now;
+	ago = now.wall_us - then;
+	if (ago < 0 || ago > OWN_TIME_MAX_US)
+		return now;
+	now.wall_us -= ago;
+	now.boot_us -= ago < now.boot_us ? ago : now.boot_us;
+	return now;
+}
+
+static int carry_first_sent(const struct writing *w, int64_t first_sent, struct carried *out)
+{
+	char date[HTTPDATE_ROOM];
+	struct buf line = {0};
+
+	httpdate_write(date, first_sent);
+	buf_add_text(&line, w->rule->first_sent);
+	buf_add_text(&line, ": ");
+	buf_add_text(&line, date);
+	out->time_line = line.data;
+	out->edit.add[1] = line.data;
+	return line.failed ? -1 : 0;
+}
+
+int carry_key(const struct writing *w, const char *key, int64_t first_sent, struct carried *out)
+{
+	bool own = w->id.has_own_key && strcmp(key, w->id.own_key_text) == 0;
+	int64_t ignored;
+	int rc = 0;
+
+	*out = (struct carried){0};
+	if (w->rule->carrier == CARRIER_HEADER)
+		out->edit.key_name = w->rule->carrier_name;
+	if (!*key)
+		return 0;
+	if (!own)
+		rc = carry_in(w, key, out);
+	if (rc == 0 && w->rule->first_sent && !(own && own_time(w, &ignored)))
+		rc = carry_first_sent(w, first_sent, out);
+	return rc;
 }
 
 void carry_plan(const struct carried *c, struct courier_plan *plan)

@@ -151,12 +151,14 @@ static struct send *make_send(struct writing *w, struct verdict verdict, struct 
 	return send;
 }
 
-static enum step deliver(struct writing *w, struct send *send)
+static enum step deliver(struct writing *w, struct send *send, const struct record_view *view)
 {
 	struct carried carried = {0};
 	enum step step = STEP_DONE;
 
-	if (send && carry_key(w, w->tally.key, &carried) != 0) {
+	if (send)
+		send->dated = carry_time(w, view, (uint32_t)w->tally.generation);
+	if (send && carry_key(w, w->tally.key, send->dated.wall_us, &carried) != 0) {
 		send_drop(send);
 		send = NULL;
 	}
@@ -192,9 +194,9 @@ static enum step once(struct writing *w, const struct domain *d)
 		if (rc == LEDGER_LOST)
 			return STEP_AGAIN;
 		if (rc == LEDGER_OK)
-			return deliver(w, make_send(w, verdict, &hold));
+			return deliver(w, make_send(w, verdict, &hold), &view);
 	}
-	return deliver(w, make_send(w, verdict, NULL));
+	return deliver(w, make_send(w, verdict, NULL), &view);
 }
 
 /* Without a key of ours; `silent`: what there is to say was said. */
@@ -206,7 +208,7 @@ static void as_it_came(struct writing *w, bool silent)
 	send = make_send(w, (struct verdict){.kind = VERDICT_EXECUTE}, NULL);
 	if (send && silent)
 		send_silence(send);
-	deliver(w, send);
+	deliver(w, send, &(struct record_view){0});
 }
 
 void inject_perform(struct writing *w, enum verdict_reason failed, const char *why)

@@ -50,9 +50,16 @@ static void leave(struct send *s)
 	send_free(s);
 }
 
+static int pass_gate(struct send *s)
+{
+	struct stamp now = clock_now();
+
+	return ledger_gate_dated(s->ledger, &s->hold, s->dated.wall_us ? s->dated : now, now);
+}
+
 static int open_gate(struct send *s)
 {
-	int rc = ledger_gate(s->ledger, &s->hold, clock_now());
+	int rc = pass_gate(s);
 
 	if (rc != LEDGER_OK) {
 		s->gate = rc == LEDGER_LOST ? GATE_LOST : GATE_FAILED;
@@ -101,8 +108,7 @@ static int free_gate(struct send *s)
 	int rc = LEDGER_OK;
 
 	if (s->hold.id)
-		rc = s->gate_opened ? ledger_wire_send(s->ledger, &s->hold)
-		                    : ledger_gate(s->ledger, &s->hold, clock_now());
+		rc = s->gate_opened ? ledger_wire_send(s->ledger, &s->hold) : pass_gate(s);
 	if (rc != LEDGER_OK)
 		s->hold.id = 0;
 	if (s->ledger && !s->gate_opened)

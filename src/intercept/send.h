@@ -35,6 +35,8 @@ struct send {
 	const struct rule *rule;
 	size_t max_response;
 	struct hold hold;
+	struct stamp dated;  /* the first send, for a provider that is told of it; wall_us 0: the
+	                        moment of the gate */
 	bool resend;         /* an earlier wire send of this record is in doubt */
 	bool gate_opened;    /* by this sending */
 	enum send_gate gate; /* why it did not open, if it did not */

@@ -199,6 +199,8 @@ int ledger_take(struct ledger *l, const struct record_view *view, struct stamp n
 /* The gate: reserved -> sent, or owned unknown -> sent with first_sent unchanged. On the disk
  * before it returns (durable). wire_body is kept from the first send of the generation. */
 int ledger_gate(struct ledger *l, struct hold *hold, struct stamp now);
+/* The same; a first send is dated `first`, which is not after `now`: what the provider was told. */
+int ledger_gate_dated(struct ledger *l, struct hold *hold, struct stamp first, struct stamp now);
 /* A further wire send by the same hold (libcurl's own resend that was let through). */
 int ledger_wire_send(struct ledger *l, struct hold *hold);
 int ledger_renew(struct ledger *l, struct hold *hold, struct stamp now); /* lease, 15 s from now */

@@ -120,7 +120,7 @@ static int gate_undo(struct ledger *l, struct hold *hold, const struct layout_ba
 	return LEDGER_CANNOT;
 }
 
-static int gate(struct ledger *l, struct hold *hold, struct stamp now)
+static int gate(struct ledger *l, struct hold *hold, struct stamp first, struct stamp now)
 {
 	struct change c;
 	struct layout_bank before;
@@ -135,7 +135,7 @@ static int gate(struct ledger *l, struct hold *hold, struct stamp now)
 	state = c.word.state;
 	c.word.state = REC_SENT;
 	if (c.bank.first_sent.wall_us == 0)
-		c.bank.first_sent = now;
+		c.bank.first_sent = first;
 	c.bank.ended = now; /* a doubt about this send, should it come to one, begins here */
 	c.bank.flags |= BANK_EVER_SENT;
 	c.bank.flags &= ~(uint32_t)BANK_CURLCODE;
@@ -149,11 +149,16 @@ static int gate(struct ledger *l, struct hold *hold, struct stamp now)
 
 int ledger_gate(struct ledger *l, struct hold *hold, struct stamp now)
 {
+	return ledger_gate_dated(l, hold, now, now);
+}
+
+int ledger_gate_dated(struct ledger *l, struct hold *hold, struct stamp first, struct stamp now)
+{
 	unsigned tries = 0;
 	int saved = errno, rc;
 
 	do {
-		rc = gate(l, hold, now);
+		rc = gate(l, hold, first, now);
 	} while (begin_again(&rc, &tries));
 	errno = saved;
 	return rc;

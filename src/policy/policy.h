@@ -80,6 +80,7 @@ struct rule {
 	enum key_carrier carrier;
 	char *carrier_name; /* header or query name, JSON pointer */
 	enum key_format format;
+	char *first_sent; /* the header that repeats the time of the first send; null: none */
 	enum key_app app_key;
 	bool key_required;
 	char *key_id; /* hashed as the operation; the operation itself unless set */

@@ -290,6 +290,10 @@ static int check_key(struct reader *r, const struct node *map, const struct rule
 		return reader_fail(r, carrier,
 		                   "`key.carrier: none` sends no key, so that `provider.dedups: "
 		                   "true` cannot be: leave one of them out");
+	if (rule->first_sent)
+		return reader_fail(r, part(map, "key", "first_sent"),
+		                   "`key.first_sent` says when a key was first sent, and "
+		                   "`key.carrier: none` sends none: leave one of them out");
 	if (rule->key_required)
 		return reader_fail(r, carrier,
 		                   "`key.carrier: none` has no place for the key that "
@@ -374,6 +378,7 @@ void rule_free(struct rule *rule)
 	predicate_free(&rule->when);
 	predicate_free(&rule->body);
 	free(rule->carrier_name);
+	free(rule->first_sent);
 	free(rule->key_id);
 	free(rule->target);
 	reader_free_list(&rule->fields);

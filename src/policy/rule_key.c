@@ -92,17 +92,24 @@ static int read_carrier(struct reader *r, const struct field *f, const struct no
 static int read_first_sent(struct reader *r, const struct field *f, const struct node *value,
                            void *at)
 {
-	struct span text, name;
-	bool header;
+	char **name = at;
+	struct span text, header;
+	bool there;
 	int rc = reader_scalar(r, f, value, &text);
 
-	(void)at;
-	if (rc || span_is(text, "none"))
+	if (rc)
 		return rc;
-	name = value_after(text, "header:", &header);
-	if (!header || !value_is_token(name))
+	free(*name);
+	*name = NULL;
+	if (span_is(text, "none"))
+		return 0;
+	header = value_after(text, "header:", &there);
+	if (!there || !value_is_token(header))
 		return reader_fail_value(r, f, value, "is neither none nor header:NAME");
-	return reader_fail_unsupported(r, f, value, NULL);
+	if (is_reserved_header(header))
+		return reader_fail_value(r, f, value,
+		                         "names a header that has a meaning of its own in HTTP");
+	return reader_copy(r, header, name);
 }
 
 static const struct choice formats[] = {{"uuid", FORMAT_UUID, CHOICE_ON},
@@ -118,7 +125,7 @@ static const struct choice app_keys[] = {{"trust", APP_KEY_TRUST, CHOICE_ON},
 
 static const struct field key_fields[] = {{"key.carrier", read_carrier, 0, NULL},
                                           {"key.format", reader_choice, AT(format), formats},
-                                          {"key.first_sent", read_first_sent, 0, NULL},
+                                          {"key.first_sent", read_first_sent, AT(first_sent), NULL},
                                           {"key.app_key", reader_choice, AT(app_key), app_keys},
                                           {"key.required", reader_bool, AT(key_required), NULL},
                                           {"key.id", read_id, AT(key_id), NULL},

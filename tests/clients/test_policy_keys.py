@@ -4,6 +4,8 @@ import os
 import re
 import signal
 import time
+from datetime import datetime
+from email.utils import formatdate, parsedate_to_datetime
 from urllib.parse import quote
 
 import pytest
@@ -32,6 +34,10 @@ def wait_for(what, seconds=10):
     while not what():
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+def parse_time(text):
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
 def dechunked(request):
@@ -544,3 +550,62 @@ def test_unlisted_after_its_body_was_read(world, server):
     rules(world, WHEN_RPC, top="unlisted: refuse\n")
     answer = world.curl("-X", "POST", "-T", world.write("list", rpc("tools/list")), server.base + "/mcp")
     assert (answer.status, answer.reason) == (403, "unlisted") and not server.writes()
+
+
+# --- the time of the first send
+
+FIRST_SENT = """
+  - operation: send
+    match: POST http://127.0.0.1:*/orders
+    key: {carrier: "header:Repeatability-Request-ID", first_sent: "header:Repeatability-First-Sent"}
+    provider: {dedups: true, key_ttl: 5m, stores: [2xx]}
+    identity: {ignore: [query:cut]}
+"""
+
+
+def repeatability(request):
+    return request.header("Repeatability-Request-ID"), request.header("Repeatability-First-Sent")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--connect-to", "::127.0.0.1:"]], ids=["plain", "connect-to"])
+def test_a_retry_repeats_the_time_of_the_first_send(world, server, arguments):
+    """S21: the provider goes by the original date."""
+    rules(world, FIRST_SENT)
+    before = time.time()
+    world.curl(*arguments, "-d", "a=1", server.base + "/orders?cut=1")
+    after = time.time()
+    time.sleep(1.5)
+    assert world.curl(*arguments, "-d", "a=1", server.base + "/orders?cut=").status == 201
+    one, two = map(repeatability, server.writes())
+    assert one == two and re.fullmatch(UUID, one[0])
+    assert int(before) <= parsedate_to_datetime(one[1]).timestamp() <= after
+    assert parsedate_to_datetime(one[1]).timestamp() == int(parse_time(world.records()[0]["first_sent"]))
+
+
+def test_what_the_program_says_of_its_own_key_is_kept_and_repeated(world, server):
+    rules(world, FIRST_SENT)
+    date = formatdate(time.time() - 60, usegmt=True)
+    own = ["-H", "Repeatability-Request-ID: mine-1", "-H", "Repeatability-First-Sent: " + date]
+    world.curl(*own, "-d", "a=1", server.base + "/orders?cut=1")
+    fresh = ["-H", "Repeatability-Request-ID: mine-2", "-H", "Repeatability-First-Sent: " + formatdate(usegmt=True)]
+    assert world.curl(*fresh, "-d", "a=1", server.base + "/orders?cut=").status == 201
+    assert list(map(repeatability, server.writes())) == [("mine-1", date)] * 2
+
+
+def test_too_late_for_the_provider_to_know_the_key(world, server):
+    """S21: it remembers for five minutes, and the first send was six minutes ago."""
+    rules(world, FIRST_SENT)
+    date = formatdate(time.time() - 360, usegmt=True)
+    own = ["-H", "Repeatability-Request-ID: mine-1", "-H", "Repeatability-First-Sent: " + date]
+    world.curl(*own, "-d", "a=1", server.base + "/orders?cut=1")
+    answer = world.curl(*own, "-f", "-d", "a=1", server.base + "/orders?cut=")
+    assert answer.rc == 56 and len(server.writes()) == 1
+
+
+def test_the_time_in_mode_inject(world, server):
+    rules(world, FIRST_SENT, top="mode: inject\n")
+    for cut in ("1", ""):
+        world.curl("-d", "a=1", server.base + "/orders?cut=" + cut)
+        time.sleep(1.1)
+    one, two = map(repeatability, server.writes())
+    assert one == two and one[1]

@@ -15,9 +15,9 @@ static int gate_answer, withdraw_answer, look_answer, wire_answer;
 static unsigned gates, withdrawals, counted[COUNT_COUNT], unknowns, dones, frees, events;
 static struct record_view looked;
 
-static int fake_gate(struct ledger *l, struct hold *hold, struct stamp now)
+static int fake_gate(struct ledger *l, struct hold *hold, struct stamp first, struct stamp now)
 {
-	(void)l, (void)hold, (void)now;
+	(void)l, (void)hold, (void)first, (void)now;
 	gates++;
 	return gate_answer;
 }
@@ -63,7 +63,7 @@ static int fake_ending(unsigned *which, const struct ledger_answer *answer)
 #include "intercept/local.h"
 #include "intercept/tally.h"
 
-#define ledger_gate                   fake_gate
+#define ledger_gate_dated             fake_gate
 #define ledger_withdraw               fake_withdraw
 #define ledger_look                   fake_look
 #define ledger_count                  fake_count
