@@ -19,6 +19,7 @@ int cli_run(int argc, char **argv);
 int cli_ledger(int argc, char **argv);
 int cli_stats(int argc, char **argv);
 int cli_events(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
 int cli_explain(int argc, char **argv);
 int cli_init(int argc, char **argv);
 /* Those of the ledger's that have files of their own. */
@@ -40,6 +41,8 @@ int cli_fail(int code, const char *command, const char *format, ...)
 int cli_set_env(const char *name, const char *value);
 int cli_set_path(const char *name, const char *path);
 const char *cli_env(void *ctx, const char *name);
+/* Puts the library in front of this process's LD_PRELOAD. 0, or CLI_CANNOT after a message. */
+int cli_set_preload(const char *command);
 
 struct cli_place {
 	struct policy *policy; /* null: none named and none at the default path, or not needed */

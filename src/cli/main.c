@@ -17,6 +17,7 @@ static const struct command {
         {"ledger", cli_ledger, "list, show, resolve, forget or verify what was written"},
         {"stats", cli_stats, "the ledger's counters"},
         {"events", cli_events, "the event log"},
+        {"doctor", cli_doctor, "will a program, or is a process, be seen"},
         {"report", cli_report, "which writes were sent twice, from the event log"},
 };
 enum { COMMANDS = sizeof(commands) / sizeof(*commands) };
