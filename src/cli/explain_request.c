@@ -168,7 +168,7 @@ static void tell_refusal(struct explained *e, enum verdict_reason reason, const 
 	bool known = e->view.state != REC_NONE;
 	struct refusal_facts facts = {
 	        .reason = verdict_reason_name(reason),
-	        .operation = e->write.rule->operation,
+	        .operation = e->write.rule ? e->write.rule->operation : NULL,
 	        .detail = detail,
 	        .first_sent_us = known ? e->view.first_sent.wall_us : 0,
 	        .exe = known ? e->view.exe : NULL,
@@ -286,6 +286,9 @@ static int decide_unlisted(const struct explaining *all, struct explained *e)
 {
 	if (request_is_read(request_method(&e->shadow.options)))
 		return decide(e, "pass", "no rule names it: it is sent as it is");
+	if (all->process.policy->unlisted == UNLISTED_REFUSE && all->process.state == PROCESS_ON &&
+	    all->process.acting != MODE_INJECT)
+		return refuse_it(e, REASON_UNLISTED, NULL);
 	if (all->process.policy->unlisted == UNLISTED_AUDIT)
 		return decide(e, "pass",
 		              "no rule names it: it is sent as it is and written down (unlisted: "

@@ -155,6 +155,15 @@ def test_when_looks_at_an_uploaded_file_too(world):
     assert said["rule"]["operation"] == "second"
 
 
+@pytest.mark.parametrize("unlisted, verdict", [("pass", "pass"), ("audit", "pass"), ("refuse", "refuse")])
+def test_what_no_rule_names(world, server, unlisted, verdict):
+    world.policy(top={"unlisted": unlisted}, match="POST https://h/p")
+    for args, expected in ((["-d", "x", server.base + "/orders"], verdict), ([server.base + "/orders"], "pass")):
+        said = explain(world, *args)
+        assert (said["rule"], said["verdict"], said["reason"]) == (None, expected, "unlisted" if expected == "refuse" else None)
+    assert (world.curl("-d", "x", server.base + "/orders").reason == "unlisted") == (verdict == "refuse")
+
+
 # --- the parts
 def test_parts_of_json_as_they_are_hashed(world):
     world.policy(match="POST https://h/p", identity={"ignore": ["/ts", "query:_"], "must_match": ["/note"]})
