@@ -29,6 +29,8 @@ int cli_resolve(int argc, char **argv);
 int cli_forget(int argc, char **argv);
 int cli_export(int argc, char **argv);
 int cli_import(int argc, char **argv);
+int cli_resize(int argc, char **argv);
+int cli_recover(int argc, char **argv);
 
 /* "sendonce COMMAND: text" and the way to its help. Returns CLI_USAGE. */
 int cli_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -57,6 +59,12 @@ void cli_free_place(struct cli_place *place);
  * programs' own. */
 int cli_open_ledger(const char *command, const struct cli_place *place, bool read_only,
                     struct ledger **out);
+/* There is a path for an event log; else an exit code after a message. */
+int cli_check_events(const char *command, const struct cli_place *place);
+/* There is a file, whatever is in it; else an exit code after a message. */
+int cli_check_file(const char *command, const struct cli_place *place);
+/* On stderr: what `ledger recover` could not read, while nobody has settled it. */
+void cli_tell_lost(const struct ledger *ledger);
 /* There is no file at its path, nor is it in memory. */
 bool cli_ledger_missing(const struct cli_place *place);
 

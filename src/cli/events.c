@@ -93,7 +93,9 @@ int cli_events(int argc, char **argv)
 	if (rc)
 		return rc;
 	follow.path = place.events;
-	rc = wanted ? cli_follow(&follow) : open_and_print(place.events, follow.json);
+	rc = cli_check_events("events", &place);
+	if (rc == 0)
+		rc = wanted ? cli_follow(&follow) : open_and_print(place.events, follow.json);
 	cli_free_place(&place);
 	return rc;
 }

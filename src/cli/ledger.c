@@ -8,7 +8,7 @@
 
 #include "cli/cli.h"
 
-#define VERBS "list, show, resolve, forget, verify, export or import"
+#define VERBS "list, show, resolve, forget, verify, export, import, resize or recover"
 
 static const char help[] =
         "Usage: sendonce ledger list|verify [OPTION...]\n"
@@ -18,6 +18,8 @@ static const char help[] =
         "       sendonce ledger forget KEY [OPTION...]\n"
         "       sendonce ledger export [--run R] [--with-secret] [OPTION...] > FILE\n"
         "       sendonce ledger import FILE [OPTION...]\n"
+        "       sendonce ledger resize SIZE [OPTION...]\n"
+        "       sendonce ledger recover [OPTION...]\n"
         "\n"
         "  list      one line a write, in the order of the file\n"
         "  show      all that is known about one\n"
@@ -26,6 +28,8 @@ static const char help[] =
         "  verify    read everything and report damage\n"
         "  export    records as JSON lines; --run only those of one run\n"
         "  import    bring them into another ledger; what is newer there stays\n"
+        "  resize    another size, while no program is sending\n"
+        "  recover   a new ledger of what a damaged one still says\n"
         "\n"
         "KEY is the beginning, four characters or more, of a write's key or content id.\n"
         "\n" CLI_PLACE_HELP "\n"
@@ -75,6 +79,7 @@ static int list(int argc, char **argv)
 	if (!common.json)
 		cli_record_header(stdout);
 	ledger_each(ledger, clock_now(), common.json ? print_json : print_line, stdout);
+	cli_tell_lost(ledger);
 	ledger_close(ledger);
 	return CLI_OK;
 }
@@ -138,9 +143,9 @@ int cli_ledger(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*run)(int argc, char **argv);
-	} verbs[] = {{"list", list},         {"show", show},     {"resolve", cli_resolve},
-	             {"forget", cli_forget}, {"verify", verify}, {"export", cli_export},
-	             {"import", cli_import}};
+	} verbs[] = {{"list", list},         {"show", show},         {"resolve", cli_resolve},
+	             {"forget", cli_forget}, {"verify", verify},     {"export", cli_export},
+	             {"import", cli_import}, {"resize", cli_resize}, {"recover", cli_recover}};
 
 	if (argc < 2)
 		return cli_usage("ledger", "say what to do: " VERBS);

@@ -121,6 +121,30 @@ bool cli_ledger_missing(const struct cli_place *place)
 	       errno == ENOENT;
 }
 
+int cli_check_events(const char *command, const struct cli_place *place)
+{
+	if (place->events[0])
+		return 0;
+	return cli_fail(
+	        CLI_CANNOT, command,
+	        "the ledger is in memory and the policy names no `events`: no event is kept");
+}
+
+int cli_check_file(const char *command, const struct cli_place *place)
+{
+	if (strcmp(place->ledger, LEDGER_MEMORY) == 0)
+		return cli_fail(CLI_CANNOT, command,
+		                "ledger.path is `memory`: the ledger is inside the programs that "
+		                "use it and ends with them, so there is no file to look at; name a "
+		                "file in the policy to keep one");
+	if (cli_ledger_missing(place))
+		return cli_fail(CLI_CANNOT, command,
+		                "%s: there is no ledger here yet; name another with --ledger or "
+		                "--policy",
+		                place->ledger);
+	return 0;
+}
+
 int cli_open_ledger(const char *command, const struct cli_place *place, bool read_only,
                     struct ledger **out)
 {
@@ -129,19 +153,27 @@ int cli_open_ledger(const char *command, const struct cli_place *place, bool rea
 	                                 .durable = true,
 	                                 .group = place->policy && place->policy->ledger_group};
 	struct ledger_error error = {{0}};
+	int rc = cli_check_file(command, place);
 
-	if (strcmp(place->ledger, LEDGER_MEMORY) == 0)
-		return cli_fail(CLI_CANNOT, command,
-		                "ledger.path is `memory`: the ledger is inside the programs that "
-		                "use it and ends with them, so there is no file to look at; name a "
-		                "file in the policy to keep one");
-
+	if (rc)
+		return rc;
 	if (ledger_open(&options, out, &error) == LEDGER_OK)
 		return 0;
-	if (cli_ledger_missing(place))
-		return cli_fail(CLI_CANNOT, command,
-		                "%s: there is no ledger here yet; name another with --ledger or "
-		                "--policy",
-		                place->ledger);
 	return cli_fail(CLI_CANNOT, command, "%s", error.text);
+}
+
+void cli_tell_lost(const struct ledger *ledger)
+{
+	struct ledger_lost lost;
+	char from[32], until[32];
+
+	if (!ledger_lost(ledger, &lost))
+		return;
+	clock_rfc3339(from, sizeof(from), lost.from_us);
+	clock_rfc3339(until, sizeof(until), lost.until.wall_us);
+	fprintf(stderr,
+	        "records of the time from %s to %s were lost to damage: writes without a record "
+	        "are "
+	        "refused as in doubt, until `sendonce ledger resolve lost-range`\n",
+	        from, until);
 }

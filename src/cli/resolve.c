@@ -18,7 +18,8 @@ static const char resolve_help[] =
         "Usage: sendonce ledger resolve KEY --executed [--answer F] [OPTION...]\n"
         "       sendonce ledger resolve KEY --not-executed [OPTION...]\n"
         "\n"
-        "Settle a write in doubt, after a look at the provider's own list.\n"
+        "Settle a write in doubt, after a look at the provider's own list. KEY `lost-range`: what\n"
+        "`ledger recover` could not read; only --not-executed, for all of it.\n"
         "\n"
         "  --executed       it happened there; retries get F, or `answer-not-kept`\n"
         "  --answer F       the answer: a body, or a whole one that begins with HTTP/\n"
@@ -34,6 +35,8 @@ static const char forget_help[] =
         "\n"
         "  --operator NAME  who wants it; together with\n"
         "  --evidence TEXT  why. Needed where no person sits at a terminal\n" CLI_PLACE_HELP;
+
+#define LOST_RANGE "lost-range"
 
 struct task {
 	const char *command;
@@ -233,6 +236,32 @@ static int forget(struct task *t)
 	return code == LEDGER_OK ? 0 : explain(t, code);
 }
 
+/* Not one record, but all that may have been lost to damage. */
+static int settle_lost(struct task *t, const char *run)
+{
+	struct ledger_lost lost;
+	int rc;
+
+	if (t->executed)
+		return cli_usage(
+		        t->command,
+		        "what was lost has no records: --not-executed says that nothing of "
+		        "it will be repeated that was executed");
+	snprintf(t->record.operation, sizeof(t->record.operation), "%s", LOST_RANGE);
+	if (!ledger_lost(t->ledger, &lost))
+		return cli_fail(CLI_FAILED, t->command, "nothing to settle: no records are lost");
+	rc = person_require(t->command, t->ledger, &t->person, run,
+	                    "Writes whose records were lost will be sent when a program asks for "
+	                    "them. Did you see at the providers which were executed?");
+	if (rc == 0)
+		rc = write_log(t, "resolve", "not-executed");
+	if (rc == 0 && ledger_settle_lost(t->ledger) != LEDGER_OK)
+		rc = explain(t, LEDGER_CANNOT);
+	if (rc == 0)
+		fputs(LOST_RANGE ": settled\n", stderr);
+	return rc;
+}
+
 static int settle(struct task *t)
 {
 	const char *run = t->place.policy ? t->place.policy->run : getenv("SENDONCE_RUN");
@@ -240,8 +269,11 @@ static int settle(struct task *t)
 	        t->forget ? "The record is dropped, and the same write will be sent again."
 	                  : "Retries will send this write again. Did you see at the "
 	                    "provider that it was not executed?";
-	int rc = cli_find_record(t->command, t->ledger, t->key, &t->record);
+	int rc;
 
+	if (!t->forget && strcmp(t->key, LOST_RANGE) == 0)
+		return settle_lost(t, run);
+	rc = cli_find_record(t->command, t->ledger, t->key, &t->record);
 	if (rc == 0)
 		rc = check_settleable(t);
 	if (rc == 0 && !t->executed)

@@ -1,5 +1,7 @@
 /* A refusal, as an HTTP answer or as a CURLcode, in words that a person and an agent's model can
  * act on. */
+#include <stdio.h>
+
 #include "courier/answer.h"
 #include "intercept/notice.h"
 #include "intercept/writing.h"
@@ -88,9 +90,22 @@ static void tell(struct writing *w, const char *reason, const char *detail)
 	notice_send(w->process, &event);
 }
 
+static const char *lost_text(const struct record_view *view, char *out, size_t room)
+{
+	char when[32];
+
+	clock_rfc3339(when, sizeof(when), view->ended.wall_us);
+	snprintf(out, room,
+	         "Records of writes made before %s were lost to damage of the ledger, and this "
+	         "write may be one of them",
+	         when);
+	return out;
+}
+
 enum step refuse(struct writing *w, enum verdict_reason reason, const struct record_view *view,
                  bool generic, bool lost, const char *detail)
 {
+	char text[160];
 	struct refusal_facts facts = {
 	        .reason = verdict_reason_name(reason),
 	        .operation = w->rule ? w->rule->operation : NULL,
@@ -98,7 +113,9 @@ enum step refuse(struct writing *w, enum verdict_reason reason, const struct rec
 	        .generic = generic,
 	};
 
-	if (view && view->state != REC_NONE && !generic) {
+	if (view && view->hit == HIT_LOST) {
+		facts.detail = lost_text(view, text, sizeof(text));
+	} else if (view && view->state != REC_NONE && !generic) {
 		facts.first_sent_us = view->first_sent.wall_us;
 		facts.exe = view->exe[0] ? view->exe : NULL;
 		facts.pid = view->owner_pid;

@@ -249,6 +249,28 @@ static bool is_hindered(struct writing *w, struct stamp now, struct record_view 
 	return verdict->kind == VERDICT_REFUSE;
 }
 
+/* A write for which a record would be made may have had one that was lost to damage. True: it is
+ * refused for that. A doubt that is over is only noted. */
+static bool is_lost(const struct writing *w, struct stamp now, struct verdict *verdict,
+                    struct record_view *view)
+{
+	struct record_view lost;
+	struct verdict instead;
+	struct asked asked;
+
+	if (!verdict->own_record ||
+	    ledger_find_lost(w->ledger, w->rule->operation, &lost) != LEDGER_OK)
+		return false;
+	asked = write_asked(w, &lost);
+	instead = verdict_decide(&lost, w->rule, &asked, now);
+	verdict->doubt_dropped |= instead.doubt_dropped;
+	if (instead.kind != VERDICT_REFUSE)
+		return false;
+	*verdict = instead;
+	*view = lost;
+	return true;
+}
+
 static bool was_told(const struct writing *w, const struct record_view *view)
 {
 	for (size_t i = 0; view->state == REC_DONE && i < view->run_count; i++)
@@ -306,7 +328,9 @@ struct verdict write_judge(struct writing *w, struct stamp now, struct record_vi
 	asked = write_asked(w, view);
 	verdict = verdict_decide(view, w->rule, &asked, now);
 	prefer_own(w, now, view, &verdict);
-	if (verdict.kind != VERDICT_EXECUTE || view->state == REC_NONE ||
+	if (verdict.kind != VERDICT_EXECUTE)
+		return verdict;
+	if (is_lost(w, now, &verdict, view) || view->state == REC_NONE ||
 	    !is_hindered(w, now, &other, &hindered))
 		return verdict;
 	*view = other;

@@ -58,7 +58,7 @@ bool aside_put(int fd, const char *path, const char *why, bool ours, bool group)
 	if (swap_name(name, sizeof(name), path, "damaged") == 0 &&
 	    note_write(name, path, why, group) == 0) {
 		if (ours)
-			retire_file(fd, RETIRE_DAMAGED);
+			retire_file(fd, retire_word(RETIRE_NEW, RETIRE_DAMAGED));
 		done = swap_exchange(path, name) == 0;
 		if (!done)
 			unlink(name);

@@ -137,6 +137,8 @@ static int write_tables(int fd, const struct layout_fixed *f)
 		if (write_all(fd, zeroes, n, (off_t)at) != 0)
 			return -1;
 	}
+	if (write_all(fd, f, sizeof(*f), offsetof(struct layout_header, again)) != 0)
+		return -1;
 	return write_all(fd, f, sizeof(*f), 0);
 }
 

@@ -178,7 +178,7 @@ static bool give_up_replacement(int fd, const char *path, uint64_t word)
 	uint64_t none = 0;
 	bool off = false;
 
-	if (word >> 2 == RETIRE_DAMAGED || !swap_lock(fd, path))
+	if ((word & RETIRE_FOR_GOOD) || (word >> 2 & 7) == RETIRE_DAMAGED || !swap_lock(fd, path))
 		return false;
 	off = pwrite(fd, &none, sizeof(none), offsetof(struct layout_header, retired)) ==
 	      (ssize_t)sizeof(none);

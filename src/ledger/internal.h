@@ -45,12 +45,14 @@ void create_sync_folder(const char *path);
 /* retire.c */
 enum retire_level { RETIRE_NOT, RETIRE_NEW, RETIRE_ALL };
 enum retire_why { RETIRE_RESIZED = 1, RETIRE_RECOVERED, RETIRE_DAMAGED };
+enum { RETIRE_FOR_GOOD = 32 };                 /* the exchange was made: never called off */
 bool retire_no_new(const struct ledger *l);    /* no record may get an owner any more */
 bool retire_no_change(const struct ledger *l); /* nothing may change any more */
 uint64_t retire_word(enum retire_level level, enum retire_why why);
 void retire_set(struct ledger *l, enum retire_level level, enum retire_why why);
-void retire_file(int fd, enum retire_why why); /* RETIRE_NEW, in a file that is not mapped here */
-const char *retire_text(uint64_t word);        /* "was ..." */
+/* The same in a file that is open, not mapped. */
+void retire_file(int fd, uint64_t word);
+const char *retire_text(uint64_t word); /* "was ..." */
 
 /* swap.c */
 /* True: the path means the file that is open as fd, and we alone may replace it. */
@@ -60,6 +62,11 @@ void swap_unlock(int fd);
 int swap_name(char *out, size_t room, const char *path, const char *kind);
 /* Both exist; they exchange their names, and the folder is flushed. 0, or -1 with errno. */
 int swap_exchange(const char *path, const char *other);
+
+/* lost.c */
+void lost_set(struct ledger *l, const struct ledger_lost *lost);
+/* True when it was there already. One too many: `every`. */
+bool lost_add(struct ledger_lost *lost, uint64_t operation);
 
 /* aside.c */
 /* The file that is open as fd and lies at `path` gets a name with the date, and a note its place.

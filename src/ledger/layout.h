@@ -47,6 +47,15 @@ struct layout_setting {
 	shared64 settings;
 };
 
+/* What could not be read when this ledger was made from a damaged one: lost.c. */
+struct layout_lost {
+	uint64_t sum; /* over the rest */
+	int64_t from_us;
+	struct stamp until;
+	uint32_t every, count;
+	uint64_t operations[LEDGER_LOST_OPERATIONS];
+};
+
 struct layout_header {
 	struct layout_fixed fixed;
 	uint8_t fixed_pad[256 - sizeof(struct layout_fixed)];
@@ -57,8 +66,13 @@ struct layout_header {
 	uint8_t cursors_pad[512 - 256 - 9 * 8];
 	shared64 counters[LAYOUT_COUNTERS];
 	struct layout_setting settings[LAYOUT_SETTINGS];
-	shared64 retired; /* 0: this is the ledger; else level 2, why 3: retire.c */
-	uint8_t end_pad[LAYOUT_HEADER - 512 - LAYOUT_COUNTERS * 8 - LAYOUT_SETTINGS * 16 - 8];
+	shared64 retired;   /* 0: this is the ledger; else level 2, why 3: retire.c */
+	shared64 lost_open; /* 1: `lost` is not settled */
+	uint8_t end_pad[LAYOUT_HEADER - 512 - LAYOUT_COUNTERS * 8 - LAYOUT_SETTINGS * 16 - 16 -
+	                sizeof(struct layout_lost) - 256];
+	struct layout_lost lost;
+	struct layout_fixed again; /* a copy of `fixed`, on another page, for `ledger recover` */
+	uint8_t again_pad[256 - sizeof(struct layout_fixed)];
 };
 
 /* A process that may own records. `claim`: see owner.c. */

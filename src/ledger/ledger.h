@@ -78,7 +78,15 @@ enum record_state {
 	REC_TOMBSTONE /* expired or freed and swept: id, generation and first_sent are left */
 };
 
-enum record_hit { HIT_NONE, HIT_OWN_KEY, HIT_CONTENT, HIT_ANY_ACCOUNT, HIT_OTHER_SETTINGS };
+/* HIT_LOST: no record, but one may have been lost (ledger_find_lost). */
+enum record_hit {
+	HIT_NONE,
+	HIT_OWN_KEY,
+	HIT_CONTENT,
+	HIT_ANY_ACCOUNT,
+	HIT_OTHER_SETTINGS,
+	HIT_LOST
+};
 
 /* UNKNOWABLE: other pid namespace or other boot; the lease alone decides. */
 enum owner_life { OWNER_NONE, OWNER_ALIVE, OWNER_DEAD, OWNER_UNKNOWABLE };
@@ -160,6 +168,10 @@ int ledger_find_content(struct ledger *l, const uint8_t *content, uint64_t run, 
  * that is returned. LEDGER_NONE when the run asked for none. */
 int ledger_find_turn(struct ledger *l, const uint8_t *content, uint64_t run, uint32_t turn,
                      struct stamp now, struct record_view *out, uint32_t *place);
+/* A write of this operation for which a record would be made may be one whose record was lost to
+ * damage and is not settled yet: `out` is then a doubt without a record, as old as the end of what
+ * was lost. Else LEDGER_NONE. */
+int ledger_find_lost(const struct ledger *l, const char *operation, struct record_view *out);
 /* The same record again, by view->id; LEDGER_NONE when its place was given to another one. */
 int ledger_look(struct ledger *l, uint64_t id, struct stamp now, struct record_view *out);
 
@@ -288,6 +300,17 @@ int ledger_each(struct ledger *l, struct stamp now, ledger_visit *visit, void *c
 int ledger_resolve(struct ledger *l, const struct record_view *view, bool executed,
                    const struct ledger_answer *answer, struct stamp now);
 int ledger_forget(struct ledger *l, const struct record_view *view, struct stamp now);
+/* What `ledger recover` could not read, while nobody has settled it. */
+enum { LEDGER_LOST_OPERATIONS = 96 };
+struct ledger_lost {
+	int64_t from_us;                             /* wall */
+	struct stamp until;                          /* when it was recovered */
+	bool every;                                  /* any operation may have been in use */
+	uint64_t operations[LEDGER_LOST_OPERATIONS]; /* else these: hashes of their names */
+	size_t count;
+};
+bool ledger_lost(const struct ledger *l, struct ledger_lost *out); /* false: nothing is */
+int ledger_settle_lost(struct ledger *l); /* writes of that time may be sent from now on */
 /* Reads everything; calls `damage` for each fault with its offset. Returns the number of faults. */
 typedef void ledger_damage(void *ctx, uint64_t offset, const char *what);
 int ledger_verify(struct ledger *l, ledger_damage *damage, void *ctx);

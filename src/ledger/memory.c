@@ -32,10 +32,11 @@ int memory_map(struct ledger *l, const struct ledger_options *o, struct ledger_e
 		                 "memory: %llu bytes cannot be mapped: %s; make ledger.size "
 		                 "smaller or raise the limit (ulimit -v)",
 		                 (unsigned long long)whole, strerror(errno));
-	memcpy(base, &l->fixed, sizeof(l->fixed));
 	l->base = base;
 	l->size = whole;
 	l->header = base;
+	memcpy(&l->header->fixed, &l->fixed, sizeof(l->fixed));
+	memcpy(&l->header->again, &l->fixed, sizeof(l->fixed));
 	l->durable = false;
 	return LEDGER_OK;
 }

@@ -49,9 +49,8 @@ void retire_set(struct ledger *l, enum retire_level level, enum retire_why why)
 	atomic_store(&l->header->retired, level == RETIRE_NOT ? 0 : retire_word(level, why));
 }
 
-void retire_file(int fd, enum retire_why why)
+void retire_file(int fd, uint64_t word)
 {
-	uint64_t word = retire_word(RETIRE_NEW, why);
 	ssize_t n;
 
 	do

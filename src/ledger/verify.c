@@ -36,6 +36,14 @@ static void check_header_again(struct check *v)
 		fault(v, &v->l->header->next_record, "allocation mark beyond the end");
 }
 
+/* A place gets its first life before its first entry: one that has had none was wiped. */
+static bool is_blank(const struct ledger *l, uint64_t word)
+{
+	if (index_kind_of(word) == INDEX_KEY)
+		return false;
+	return atomic_load(&record_at(l, index_number_of(word))->life) == 0;
+}
+
 static void check_index(struct check *v)
 {
 	struct ledger *l = v->l;
@@ -51,6 +59,8 @@ static void check_index(struct check *v)
 		                                         : l->fixed.record_count;
 		if (index_number_of(word) >= limit)
 			fault(v, l->base + l->fixed.index_at + i * 8, "index entry out of bounds");
+		else if (is_blank(l, word))
+			fault(v, record_at(l, index_number_of(word)), "a record is blank");
 	}
 }
 

@@ -217,6 +217,18 @@ static bool not_this_write(const struct view *v)
 	return v->standing == IS_NONE || !is_ours(v);
 }
 
+/* No record, and one may have been lost: a doubt that no key resolves. */
+static bool lost_dropped(const struct view *v)
+{
+	return v->record->hit == HIT_LOST &&
+	       doubt_is_over(v->rule, v->record->first_sent, v->record->ended, v->now);
+}
+
+static bool lost(const struct view *v)
+{
+	return v->record->hit == HIT_LOST;
+}
+
 /* A doubt with an owner who drives is being sent again, and its gate has not opened yet. */
 static bool under_way(const struct view *v)
 {
@@ -364,6 +376,8 @@ static const struct row {
         {other_account_undecided,
          {.kind = VERDICT_REFUSE, .reason = REASON_UNKNOWN_OUTCOME, .generic_text = true}},
         {other_settings_undecided, REFUSE(SETTINGS_CHANGED)},
+        {lost_dropped, {.kind = VERDICT_EXECUTE, .own_record = true, .doubt_dropped = true}},
+        {lost, REFUSE(UNKNOWN_OUTCOME)},
         {not_this_write, {.kind = VERDICT_EXECUTE, .own_record = true}},
         {under_way, {.kind = VERDICT_JOIN}},
         {left_reserved, {.kind = VERDICT_TAKE}},

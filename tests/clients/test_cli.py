@@ -9,7 +9,7 @@ import pytest
 from harness import build
 
 COMMANDS = [["run"], ["check"], ["explain"], ["init"], ["ledger"], ["ledger", "list"], ["ledger", "show"], ["ledger", "resolve"], ["ledger", "forget"],
-            ["ledger", "verify"], ["ledger", "export"], ["ledger", "import"], ["stats"], ["events"]]
+            ["ledger", "verify"], ["ledger", "export"], ["ledger", "import"], ["ledger", "resize"], ["ledger", "recover"], ["stats"], ["events"]]
 
 
 def started(world, *args, **env):
