@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "identity/predicate.h"
 #include "intercept/choose.h"
+#include "intercept/write.h"
 #include "player/refusal.h"
 
 enum { MAX_FORM = 64 << 20, PAUSE_US = 1000 };
@@ -284,11 +285,10 @@ static int identify(const struct explaining *all, struct explained *e)
 
 static int decide_unlisted(const struct explaining *all, struct explained *e)
 {
+	if (write_refuses_unlisted(&e->shadow, &all->process))
+		return refuse_it(e, REASON_UNLISTED, NULL);
 	if (request_is_read(request_method(&e->shadow.options)))
 		return decide(e, "pass", "no rule names it: it is sent as it is");
-	if (all->process.policy->unlisted == UNLISTED_REFUSE && all->process.state == PROCESS_ON &&
-	    all->process.acting != MODE_INJECT)
-		return refuse_it(e, REASON_UNLISTED, NULL);
 	if (all->process.policy->unlisted == UNLISTED_AUDIT)
 		return decide(e, "pass",
 		              "no rule names it: it is sent as it is and written down (unlisted: "
