@@ -40,10 +40,27 @@ int cli_check_policy(const char *path, struct policy **out)
 	return rc;
 }
 
+/* The file an error is in, which may be an included one: its text begins with the place. */
+static void find_file(const char *path, const struct policy_error *error, char *out, size_t room)
+{
+	char place[32];
+	const char *end;
+
+	snprintf(place, sizeof(place), ":%d:%d: ", error->line, error->column);
+	end = error->line > 0 ? strstr(error->text, place) : NULL;
+	if (end)
+		snprintf(out, room, "%.*s", (int)(end - error->text), error->text);
+	else
+		snprintf(out, room, "%s", path);
+}
+
 static void print_json_error(const char *path, const struct policy_error *error)
 {
+	char file[sizeof(error->text)];
+
+	find_file(path, error, file, sizeof(file));
 	printf("{\"level\":\"error\",\"file\":");
-	cli_json_text(stdout, path);
+	cli_json_text(stdout, file);
 	printf(",\"line\":%d,\"column\":%d,\"text\":", error->line, error->column);
 	cli_json_text(stdout, error->text);
 	printf("}\n");

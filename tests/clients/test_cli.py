@@ -186,6 +186,19 @@ def test_run_makes_the_folder_of_the_default_ledger(world):
     assert os.path.exists(folder + "/ledger") and os.stat(folder).st_mode & 0o777 == 0o700
 
 
+# --- check and include
+def test_check_names_the_file_a_warning_or_an_error_is_in(world):
+    part = world.write("part.yaml", "version: 1\nwrites:\n  - operation: a\n    match: POST https://h/p\n    ttl: 1s\n")
+    policy = world.write("policy.yaml", "version: 1\nscope: s\ninclude: [%s]\n" % part)
+    warning, result = [json.loads(line) for line in world.cli("check", "--json", policy).out.splitlines()]
+    assert (warning["file"], warning["line"], warning["column"]) == (part, 3, 5) and result["warnings"] == 1
+    world.write("part.yaml", "version: 1\nwrites:\n  - operation: a\n    metch: POST https://h/p\n")
+    checked = world.cli("check", "--json", policy)
+    error = json.loads(checked.out)
+    assert checked.rc == 1 and (error["file"], error["line"], error["column"]) == (part, 4, 5)
+    assert "did you mean `match`" in error["text"]
+
+
 # --- check --ledger
 @pytest.mark.san
 def test_check_lists_doubts_under_other_settings(world, server):
