@@ -258,7 +258,7 @@ static bool is_lost(const struct writing *w, struct stamp now, struct verdict *v
 	struct verdict instead;
 	struct asked asked;
 
-	if (!verdict->own_record ||
+	if (!verdict->own_record || !w->ledger ||
 	    ledger_find_lost(w->ledger, w->rule->operation, &lost) != LEDGER_OK)
 		return false;
 	asked = write_asked(w, &lost);

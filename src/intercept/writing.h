@@ -60,7 +60,8 @@ struct asked write_asked(const struct writing *w, const struct record_view *view
  * or why the ledger could not be asked. Needs `process`, `rule`, `ledger`, `in` and `id` only, as
  * write_judge does: the command line explains with them what a program would get. */
 int write_find(struct writing *w, struct stamp now, struct record_view *view);
-/* The verdict on it. `view` becomes the record the verdict is about, which may be another one. */
+/* The verdict on it. `view` becomes the record the verdict is about, which may be another one.
+ * `ledger` null, with a view of state REC_NONE: one that will be made, and knows nothing yet. */
 struct verdict write_judge(struct writing *w, struct stamp now, struct record_view *view);
 
 /* act.c */
