@@ -103,16 +103,22 @@ static void show_account(const struct explained *e)
 		       e->account_opaque ? " (opaque: another token is another account)" : "");
 }
 
+static void show_name(const char *title, const char *name)
+{
+	label(title);
+	plain(name);
+	putchar('\n');
+}
+
 static void show_identity(const struct explaining *all, const struct explained *e)
 {
+	const struct names *names = &e->write.tally.names;
 	char hex[2 * HASH_SIZE + 1];
 
-	label("scope");
-	plain(all->process.scope);
-	putchar('\n');
-	label("run");
-	plain(all->process.run[0] ? all->process.run : "not known");
-	putchar('\n');
+	show_name("scope", names->scope);
+	show_name("run", names->run[0] ? names->run : "not known");
+	if (names->step[0])
+		show_name("step", names->step);
 	show_account(e);
 	show_list("identity", &e->parts);
 	if (e->write.rule->must_match.count)
@@ -291,6 +297,7 @@ static void json_record(const struct explained *e)
 void explain_show_json(const struct explaining *all, const struct explained *e)
 {
 	const struct request_target *t = &e->shadow.target;
+	const struct names *names = &e->write.tally.names;
 
 	fputs("{\"method\":", stdout);
 	cli_json_text(stdout, request_method(&e->shadow.options));
@@ -299,8 +306,9 @@ void explain_show_json(const struct explaining *all, const struct explained *e)
 	printf(",\"port\":%u", t->port);
 	member("path", t->path);
 	member("mode", all->process.mode);
-	member("scope", all->process.scope);
-	member("run", all->process.run[0] ? all->process.run : NULL);
+	member("scope", names->scope);
+	member("run", names->run[0] ? names->run : NULL);
+	member("step", names->step[0] ? names->step : NULL);
 	json_rules(all, e);
 	if (e->write.rule) {
 		json_identity(e);
@@ -359,6 +367,11 @@ static void list_differences(const struct explained *a, const struct explained *
 
 	if (!same_text(operation_of(a), operation_of(b)))
 		print_difference(d, "operation", operation_of(a), operation_of(b));
+	if (strcmp(a->write.tally.names.scope, b->write.tally.names.scope) != 0)
+		print_difference(d, "scope", a->write.tally.names.scope,
+		                 b->write.tally.names.scope);
+	if (strcmp(a->write.tally.names.step, b->write.tally.names.step) != 0)
+		print_difference(d, "step", a->write.tally.names.step, b->write.tally.names.step);
 	describe_compare(&a->account, &b->account, on_difference, d);
 	describe_compare(&a->parts, &b->parts, on_difference, d);
 	describe_compare(&a->must_match, &b->must_match, on_difference, d);
