@@ -104,6 +104,9 @@ static int gather(const struct explaining *all, struct explained *e)
 		return cli_fail(CLI_CANNOT, all->command, "%s", error.text);
 	if (gather_identity(&e->shadow, &w->own, &w->in) != 0)
 		return cli_fail(CLI_CANNOT, all->command, "out of memory");
+	names_read(&all->process, w->own.headers, w->own.count, &w->tally.names);
+	w->in.scope = span_of(w->tally.names.scope);
+	w->in.step = span_of(w->tally.names.step);
 	return find_body(all, e);
 }
 

@@ -98,13 +98,9 @@ static int effective_mode(const struct policy *policy)
 	           : policy      ? (int)policy->mode
 	                         : MODE_ENFORCE;
 
-	if (mode == MODE_OFF || mode == MODE_AUDIT || mode == MODE_INJECT || mode == MODE_ENFORCE)
-		return mode;
-	cli_usage("run",
-	          mode < 0 ? "mode `%s`: it is off, audit, inject or enforce"
-	                   : "mode `%s` is not supported in this version",
-	          text ? text : policy_mode_name((enum policy_mode)mode));
-	return -1;
+	if (mode < 0)
+		cli_usage("run", "mode `%s`: it is off, audit, inject, enforce or replay", text);
+	return mode;
 }
 
 static int try_ledger(const struct policy *policy)

@@ -210,10 +210,25 @@ static bool is_empty(const char *text)
 	return !text || !*text;
 }
 
+/* The body a program gets, and the head that goes with it. */
+static void edit(struct parts *parts, const struct answer_marks *marks, struct buf *head,
+                 struct buf *body)
+{
+	struct body_shape shape = {0};
+
+	if (!marks || !marks->edit || !marks->edit(marks->ctx, parts->head, parts->body, body))
+		return;
+	parts->body = span_buf(body);
+	shape.size = body->n;
+	fields_keep(parts->head, &shape, head);
+	buf_add_text(head, "\r\n");
+	parts->head = span_buf(head);
+}
+
 struct tape *answer_load(const struct buf *blob, const struct answer_marks *marks)
 {
 	struct parts parts;
-	struct buf head = {0};
+	struct buf head = {0}, edited = {0}, body = {0};
 	struct tape *t = NULL;
 
 	if (split(span_buf(blob), &parts))
@@ -221,8 +236,9 @@ struct tape *answer_load(const struct buf *blob, const struct answer_marks *mark
 	struct info *info = info_new();
 	if (!info || info_load(info, parts.info.p, parts.info.n))
 		goto cleanup;
+	edit(&parts, marks, &edited, &body);
 	add_marks(parts.head, marks, &head);
-	if (head.failed)
+	if (head.failed || edited.failed)
 		goto cleanup;
 	if (marks && marks->url && is_empty(info_text(info, CURLINFO_EFFECTIVE_URL)))
 		info_set_text(info, CURLINFO_EFFECTIVE_URL, marks->url);
@@ -231,6 +247,8 @@ struct tape *answer_load(const struct buf *blob, const struct answer_marks *mark
 cleanup:
 	info_free(info);
 	buf_free(&head);
+	buf_free(&edited);
+	buf_free(&body);
 	return t;
 }
 

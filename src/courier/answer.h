@@ -20,7 +20,10 @@ int answer_store(struct tape *t, size_t max, struct buf *blob);
 struct answer_marks {
 	const char *verdict; /* value of Sendonce-Verdict; null: none */
 	bool replayed;       /* Idempotent-Replayed: true */
-	const char *url;     /* EFFECTIVE_URL, unless a redirect led elsewhere; null: none */
+	/* May be null. Another body in the place of the kept one: true, and it is in `out`. */
+	bool (*edit)(void *ctx, struct span head, struct span body, struct buf *out);
+	void *ctx;
+	const char *url; /* EFFECTIVE_URL, unless a redirect led elsewhere; null: none */
 };
 /* A finished tape made from a blob, ready to be played. Null when malformed or out of memory. */
 struct tape *answer_load(const struct buf *blob, const struct answer_marks *marks);

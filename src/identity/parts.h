@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "identity/carry.h"
+#include "identity/echo.h"
 #include "identity/identity.h"
 
 /* --- encode.c: tag, eight bytes of length (big endian), bytes. Two different sequences of parts
@@ -99,6 +100,8 @@ bool form_name_is(struct span raw, struct span name); /* raw, once decoded */
 bool sse_is(struct span content_type);
 /* The next `data:` line's text, as it stands in the body; false: there is none. */
 bool sse_next(struct span *rest, struct span *data);
+/* JSON, and no request or notification of its own (no `method`). */
+bool sse_is_answer(struct span data);
 /* The last one that answers something: JSON without a `method`. Empty when there is none. */
 struct span sse_answer(struct span body);
 

@@ -32,7 +32,7 @@ bool sse_next(struct span *rest, struct span *data)
 	return false;
 }
 
-static bool is_answer(struct span text)
+bool sse_is_answer(struct span text)
 {
 	struct json_doc doc = {0};
 	bool answer = json_parse(&doc, text) == 0 && doc.node[JSON_ROOT].kind == JSON_OBJECT &&
@@ -47,7 +47,7 @@ struct span sse_answer(struct span body)
 	struct span data, last = {0};
 
 	while (sse_next(&body, &data)) {
-		if (is_answer(data))
+		if (sse_is_answer(data))
 			last = data;
 	}
 	return last;

@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "courier/answer.h"
 #include "courier/courier.h"
+#include "courier/fields.h"
+#include "identity/echo.h"
 #include "intercept/carry.h"
 #include "intercept/fetch.h"
 #include "intercept/inplace.h"
@@ -434,7 +436,8 @@ enum step act_join(struct writing *w, const struct record_view *view)
 	}
 	if (w->attached != view->id)
 		asked(w, view);
-	if (attempt && tape_attach(attempt_tape(attempt)))
+	/* A live answer is the other request's; only a stored one can be made this one's. */
+	if (attempt && !w->rule->echo.count && tape_attach(attempt_tape(attempt)))
 		step = join_tape(w, view, attempt);
 	else
 		step = join_ledger(w, view);
@@ -444,6 +447,14 @@ enum step act_join(struct writing *w, const struct record_view *view)
 }
 
 /* --- replaying --- */
+
+static bool echo(void *ctx, struct span head, struct span body, struct buf *out)
+{
+	const struct writing *w = ctx;
+
+	return echo_answer(&w->rule->echo, w->in.body, fields_find(head, "Content-Type"), body,
+	                   out);
+}
 
 static enum step play_stored(struct writing *w, const struct record_view *view,
                              struct answer_marks marks, CURLcode *code)
@@ -456,6 +467,8 @@ static enum step play_stored(struct writing *w, const struct record_view *view,
 	if (ledger_answer(w->ledger, view, &blob, &status) == LEDGER_OK) {
 		gather_url(&w->shadow->target, &url);
 		marks.url = url.data;
+		marks.edit = w->rule->echo.count ? echo : NULL;
+		marks.ctx = w;
 		tape = answer_load(&blob, &marks);
 	}
 	buf_free(&blob);
@@ -497,6 +510,7 @@ static void add_verdict(struct buf *out, const struct record_view *view)
 
 enum step act_replay(struct writing *w, const struct record_view *view, struct verdict verdict)
 {
+	bool only_read = w->process->acting == MODE_REPLAY; /* what it gives is no delivery */
 	struct answer_marks marks = {.replayed = true};
 	struct buf text = {0};
 	CURLcode code = CURLE_OK;
@@ -505,12 +519,13 @@ enum step act_replay(struct writing *w, const struct record_view *view, struct v
 	add_verdict(&text, view);
 	marks.verdict = text.failed ? NULL : text.data;
 	memcpy(w->tally.key, view->key, sizeof(w->tally.key));
-	asked(w, view);
+	if (!only_read)
+		asked(w, view);
 	step = play_stored(w, view, marks, &code);
 	buf_free(&text);
 	if (step == STEP_AGAIN)
 		return refuse(w, REASON_ANSWER_NOT_KEPT, view, false, false, NULL);
-	if (is_delivery(code))
+	if (is_delivery(code) && !only_read)
 		write_delivered(w, view->id, view->generation);
 	ledger_count(w->ledger, COUNT_replayed);
 	if (verdict.replay_late)

@@ -141,6 +141,9 @@ static void identify(struct audit *a, const struct span *body)
 	};
 	if (!a->in.secret.n || gather_identity(a->shadow, &a->own, &a->in) != 0)
 		return;
+	names_read(a->process, a->own.headers, a->own.count, &a->names);
+	a->in.scope = span_of(a->names.scope);
+	a->in.step = span_of(a->names.step);
 	if (body) {
 		a->in.body = *body;
 		a->in.content_type = outgoing_header(&a->out, "Content-Type");

@@ -92,13 +92,16 @@ static int make_payload(const struct payload *from, struct span body, struct car
 static int carry_json(const struct writing *w, const char *key, struct carried *out)
 {
 	struct span old = w->in.body;
+	size_t n;
 	int rc = 0;
 
 	if (carry_json_with(old, span_of(w->rule->carrier_name), span_of(key), &out->body) != 0 ||
 	    out->body.failed)
 		return -1;
 	out->has_body = true;
-	out->edit.drop[0] = "Content-Length";
+	for (n = 0; out->edit.drop[n]; n++)
+		;
+	out->edit.drop[n] = "Content-Length";
 	if (!w->payload)
 		return 0;
 	out->size = w->body_size;
@@ -170,6 +173,19 @@ static int carry_first_sent(const struct writing *w, int64_t first_sent, struct 
 	return line.failed ? -1 : 0;
 }
 
+static void strip_names(const struct writing *w, struct header_edit *edit)
+{
+	const struct policy *policy = w->process->policy;
+	const struct policy_source *const from[] = {&policy->scope_from, &policy->run_from,
+	                                            &policy->step_from};
+	size_t n = 0;
+
+	for (size_t i = 0; i < sizeof(from) / sizeof(*from); i++) {
+		if (from[i]->header && from[i]->strip)
+			edit->drop[n++] = from[i]->header;
+	}
+}
+
 int carry_key(const struct writing *w, const char *key, int64_t first_sent, struct carried *out)
 {
 	bool own = w->id.has_own_key && strcmp(key, w->id.own_key_text) == 0;
@@ -177,6 +193,7 @@ int carry_key(const struct writing *w, const char *key, int64_t first_sent, stru
 	int rc = 0;
 
 	*out = (struct carried){0};
+	strip_names(w, &out->edit);
 	if (w->rule->carrier == CARRIER_HEADER)
 		out->edit.key_name = w->rule->carrier_name;
 	if (!*key)

@@ -108,12 +108,12 @@ static void take_back(struct shadow *s)
 }
 
 /* On the program's own handle, as it came; and that is said, if there is something to say. False:
- * it cannot be sent again. */
+ * it cannot be sent again, or not at all. */
 static bool natively(struct writing *w, const char *why)
 {
 	struct shadow *s = w->shadow;
 
-	if (!fetch_give_form(s))
+	if (w->process->acting == MODE_REPLAY || !fetch_give_form(s))
 		return false;
 	if (why)
 		write_unprotected(s, w->process, w->rule, why);

@@ -21,6 +21,7 @@
 #include "intercept/notice.h"
 #include "intercept/process.h"
 #include "intercept/redirect.h"
+#include "intercept/replay.h"
 #include "intercept/serve.h"
 #include "intercept/shadow.h"
 #include "intercept/write.h"
@@ -160,9 +161,10 @@ static enum answerer perform(struct shadow *s, CURLcode *code)
 	const struct rule *rule;
 	const char *obstacle;
 
-	if (process->state == PROCESS_OFF ||
-	    request_target_update(&s->target, s->flavour, &s->options) != 0 || !s->target.valid)
+	if (process->state == PROCESS_OFF)
 		return LIBCURL;
+	if (request_target_update(&s->target, s->flavour, &s->options) != 0 || !s->target.valid)
+		return replay_stops(s, process, code) ? US : LIBCURL;
 	if (process->state == PROCESS_BROKEN) {
 		if (request_is_read(request_method(&s->options)))
 			return LIBCURL;
@@ -174,13 +176,19 @@ static enum answerer perform(struct shadow *s, CURLcode *code)
 		*code = audit_perform(s, process, rule);
 		return US;
 	}
+	if (!rule && replay_stops(s, process, code))
+		return US;
 	if (!rule && write_refuses_unlisted(s, process)) {
-		*code = write_refuse_unlisted(s, process);
+		*code = write_refuse(s, process, NULL, REASON_UNLISTED);
 		return US;
 	}
 	if (!rule || process->state == PROCESS_AUDIT)
 		return LIBCURL;
 	obstacle = gather_obstacle(s);
+	if (obstacle && process->acting == MODE_REPLAY && !inplace_can(s)) {
+		*code = write_refuse(s, process, rule, REASON_REPLAY_MISS);
+		return US;
+	}
 	if (obstacle && !inplace_can(s)) {
 		write_unprotected(s, process, rule, obstacle);
 		return LIBCURL;
@@ -343,28 +351,38 @@ static CURLcode hook_easy_send(CURL *handle, const void *data, size_t n, size_t 
 }
 
 /* Writes of a program's multi are not protected in this version, but never in silence. */
+static const char *why_not_added(struct shadow *s, const struct process *process)
+{
+	const struct rule *rule;
+
+	if (request_target_update(&s->target, s->flavour, &s->options) != 0 || !s->target.valid)
+		return replay_would_stop(s, process) ? "replay-miss" : NULL;
+	if (process->state == PROCESS_BROKEN)
+		return request_is_read(request_method(&s->options)) ? NULL : "policy-invalid";
+	rule = choose_rule(s, process);
+	if (rule && process->state == PROCESS_ON && process->acting == MODE_REPLAY)
+		return "replay-miss";
+	if (rule)
+		write_unprotected(s, process, rule, "multi interface");
+	else if (replay_would_stop(s, process) || write_refuses_unlisted(s, process))
+		return "unlisted";
+	return NULL;
+}
+
 static CURLMcode look_at_added(struct shadow *s)
 {
 	const struct process *process = process_get();
-	const struct rule *rule;
+	const char *reason = NULL;
 	struct event event;
 
-	if (process->state == PROCESS_OFF ||
-	    request_target_update(&s->target, s->flavour, &s->options) != 0 || !s->target.valid)
-		return CURLM_OK;
-	if (process->state != PROCESS_BROKEN) {
-		rule = choose_rule(s, process);
-		if (rule)
-			write_unprotected(s, process, rule, "multi interface");
-		if (rule || !write_refuses_unlisted(s, process))
-			return CURLM_OK;
-	}
-	if (request_is_read(request_method(&s->options)))
+	if (process->state != PROCESS_OFF)
+		reason = why_not_added(s, process);
+	if (!reason)
 		return CURLM_OK;
 	event = notice_event(process, "refusal");
 	event.method = request_method(&s->options);
 	event.host = s->target.host;
-	event.reason = process->state == PROCESS_BROKEN ? "policy-invalid" : "unlisted";
+	event.reason = reason;
 	event.text = process->error;
 	notice_send(process, &event);
 	return CURLM_INTERNAL_ERROR;

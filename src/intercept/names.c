@@ -99,6 +99,36 @@ void names_take(const struct process *p, struct names *out)
 	take_step(p, out->step, sizeof(out->step));
 }
 
+static void read_header(const struct policy_source *from, const struct header_view *headers,
+                        size_t count, char *out)
+{
+	char text[POLICY_NAME_MAX + 1];
+
+	for (size_t i = 0; from->header && i < count; i++) {
+		struct span value = span_trim(headers[i].value);
+
+		if (!span_is_nocase(headers[i].name, from->header) || value.n == 0 ||
+		    value.n > POLICY_NAME_MAX || memchr(value.p, 0, value.n))
+			continue;
+		memcpy(text, value.p, value.n);
+		text[value.n] = '\0';
+		if (is_name(text))
+			memcpy(out, text, value.n + 1);
+		return;
+	}
+}
+
+void names_read(const struct process *p, const struct header_view *headers, size_t count,
+                struct names *out)
+{
+	if (!p->policy)
+		return;
+	read_header(&p->policy->scope_from, headers, count, out->scope);
+	read_header(&p->policy->run_from, headers, count, out->run);
+	read_header(&p->policy->step_from, headers, count, out->step);
+	out->run_hash = ledger_name_hash(span_of(out->run));
+}
+
 void names_fork_prepare(void)
 {
 	pthread_mutex_lock(&lock);

@@ -2,6 +2,7 @@
 #ifndef SENDONCE_INTERCEPT_NAMES_H
 #define SENDONCE_INTERCEPT_NAMES_H
 
+#include "identity/identity.h"
 #include "intercept/process.h"
 
 /* Those of one write, taken when it begins. */
@@ -13,6 +14,11 @@ struct names {
 
 /* On the thread whose write begins: steps are the thread's. */
 void names_take(const struct process *process, struct names *out);
+
+/* What the policy takes from headers of the request goes before all else. One that is too long, or
+ * not printable, is as if it were not there. */
+void names_read(const struct process *process, const struct header_view *headers, size_t count,
+                struct names *out);
 
 /* sendonce_scope_set and its sisters, for core_api.call; they return its codes. */
 int names_set_scope(const char *scope);

@@ -89,13 +89,11 @@ static void choose_mode(struct process *p)
 		p->mode = policy_mode_name((enum policy_mode)mode);
 		return;
 	}
-	p->acting = mode == MODE_INJECT ? MODE_INJECT : MODE_ENFORCE;
+	p->acting = mode < 0 ? MODE_ENFORCE : (enum policy_mode)mode;
 	p->mode = policy_mode_name(p->acting);
-	if (mode == MODE_ENFORCE || mode == MODE_INJECT)
-		return;
-	broken(p, "SENDONCE_MODE: ",
-	       mode < 0 ? "not a mode; use off, audit, inject or enforce"
-	                : "not supported in this version");
+	if (mode < 0)
+		broken(p,
+		       "SENDONCE_MODE: ", "not a mode; use off, audit, inject, enforce or replay");
 }
 
 /* Without memory they are computed at each request. */
@@ -279,7 +277,7 @@ static struct ledger *open_ledger(struct ledger_error *error)
 	        .size = policy->ledger_size,
 	        .max_response = policy->max_response,
 	        .durable = policy->durability == DURABILITY_POWER,
-	        .create = true,
+	        .create = process.acting != MODE_REPLAY, /* an empty one answers nothing */
 	        .make_folder = process.ledger_default,
 	        .group = policy->ledger_group,
 	        .set_aside = true,

@@ -12,7 +12,7 @@
 
 enum process_state {
 	PROCESS_OFF,   /* no policy, or mode off: everything passes */
-	PROCESS_ON,    /* enforce or inject */
+	PROCESS_ON,    /* enforce, inject or replay */
 	PROCESS_AUDIT, /* writes are written down; the ledger is never opened */
 	PROCESS_BROKEN /* a policy that cannot be used: writes are refused with `error` */
 };
@@ -29,7 +29,7 @@ struct process {
 	char scope[256];
 	char run[256];
 	uint64_t run_hash;       /* 0: not known */
-	enum policy_mode acting; /* PROCESS_ON: MODE_ENFORCE or MODE_INJECT */
+	enum policy_mode acting; /* PROCESS_ON: MODE_ENFORCE, MODE_INJECT or MODE_REPLAY */
 	const char *mode;        /* its name, for events */
 };
 

@@ -30,7 +30,7 @@ static bool is_listed(const struct shadow *s)
 bool redirect_possible(const struct shadow *s)
 {
 	return options_long(&s->options, CURLOPT_FOLLOWLOCATION, 0) && !s->chain &&
-	       process_get()->state == PROCESS_ON && process_get()->acting == MODE_ENFORCE &&
+	       process_get()->state == PROCESS_ON && process_get()->acting != MODE_INJECT &&
 	       s->target.valid && !is_listed(s);
 }
 

@@ -75,6 +75,9 @@ static enum verdict_reason gather(struct writing *w, struct ledger_error *error)
 		snprintf(error->text, sizeof(error->text), "out of memory");
 		return REASON_LEDGER_UNAVAILABLE;
 	}
+	names_read(w->process, w->own.headers, w->own.count, &w->tally.names);
+	w->in.scope = span_of(w->tally.names.scope);
+	w->in.step = span_of(w->tally.names.step);
 	return fetch_body(w, error);
 }
 
@@ -392,19 +395,23 @@ CURLcode write_refuse_policy(struct shadow *s, const struct process *process)
 
 bool write_refuses_unlisted(const struct shadow *s, const struct process *process)
 {
-	return process->state == PROCESS_ON && process->acting == MODE_ENFORCE &&
-	       process->policy->unlisted == UNLISTED_REFUSE &&
+	bool wanted =
+	        process->acting == MODE_REPLAY ||
+	        (process->acting == MODE_ENFORCE && process->policy->unlisted == UNLISTED_REFUSE);
+
+	return process->state == PROCESS_ON && wanted &&
 	       !request_is_read(request_method(&s->options));
 }
 
-CURLcode write_refuse_unlisted(struct shadow *s, const struct process *process)
+CURLcode write_refuse(struct shadow *s, const struct process *process, const struct rule *rule,
+                      enum verdict_reason reason)
 {
-	struct writing *w = begin(s, process, NULL);
+	struct writing *w = begin(s, process, rule);
 
 	if (!w)
 		return CURLE_OUT_OF_MEMORY;
 	w->ledger = process_ledger_opened();
-	refuse(w, REASON_UNLISTED, NULL, false, false, NULL);
+	refuse(w, reason, NULL, false, false, NULL);
 	return finish(w);
 }
 

@@ -4,6 +4,7 @@
 
 #include "intercept/process.h"
 #include "intercept/shadow.h"
+#include "verdict/verdict.h"
 
 /* Perform the write on the program's thread; the CURLcode is what curl_easy_perform returns. */
 /* `in_place`: why its handle must do it itself; null: the courier does it. */
@@ -15,7 +16,9 @@ CURLcode write_refuse_policy(struct shadow *s, const struct process *process);
 
 /* Refuse a write that no rule names, where the policy wants that. */
 bool write_refuses_unlisted(const struct shadow *s, const struct process *process);
-CURLcode write_refuse_unlisted(struct shadow *s, const struct process *process);
+/* `rule` may be null. */
+CURLcode write_refuse(struct shadow *s, const struct process *process, const struct rule *rule,
+                      enum verdict_reason reason);
 
 /* Refuse what a redirect led to: `method` and `target` are where. */
 CURLcode write_refuse_redirected(struct shadow *s, const struct process *process,

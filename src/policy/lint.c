@@ -163,7 +163,7 @@ void policy_lint(const struct policy *policy, policy_report *report, void *ctx)
 {
 	struct lint l = {policy, report, ctx};
 
-	if (!policy->scope)
+	if (!policy->scope && !policy->scope_from.header)
 		warn(&l, NULL,
 		     "no scope: all programs of one user share their writes; set SENDONCE_SCOPE, "
 		     "or scope in the policy");

@@ -19,26 +19,18 @@
 /* --- top-level keys --- */
 
 static const struct choice modes[] = {
-        {"off", MODE_OFF, CHOICE_ON},        {"enforce", MODE_ENFORCE, CHOICE_ON},
-        {"audit", MODE_AUDIT, CHOICE_ON},    {"inject", MODE_INJECT, CHOICE_ON},
-        {"replay", MODE_REPLAY, CHOICE_OFF}, {NULL, 0, CHOICE_ON}};
+        {"off", MODE_OFF, CHOICE_ON},       {"enforce", MODE_ENFORCE, CHOICE_ON},
+        {"audit", MODE_AUDIT, CHOICE_ON},   {"inject", MODE_INJECT, CHOICE_ON},
+        {"replay", MODE_REPLAY, CHOICE_ON}, {NULL, 0, CHOICE_ON}};
 static const struct choice unlisteds[] = {{"pass", UNLISTED_PASS, CHOICE_ON},
                                           {"audit", UNLISTED_AUDIT, CHOICE_ON},
                                           {"refuse", UNLISTED_REFUSE, CHOICE_ON},
                                           {NULL, 0, CHOICE_ON}};
 static const struct choice replay_reads[] = {
-        {"pass", 0, CHOICE_ON}, {"refuse", 1, CHOICE_OFF}, {NULL, 0, CHOICE_ON}};
+        {"pass", READS_PASS, CHOICE_ON}, {"refuse", READS_REFUSE, CHOICE_ON}, {NULL, 0, CHOICE_ON}};
 static const struct choice durabilities[] = {{"power", DURABILITY_POWER, CHOICE_ON},
                                              {"process", DURABILITY_PROCESS, CHOICE_ON},
                                              {NULL, 0, CHOICE_ON}};
-
-static int read_reads(struct reader *r, const struct field *f, const struct node *value, void *at)
-{
-	int word; /* one word is supported, so there is nothing to keep */
-
-	(void)at;
-	return reader_choice(r, f, value, &word);
-}
 
 static int read_ledger_path(struct reader *r, const struct field *f, const struct node *value,
                             void *at)
@@ -71,18 +63,21 @@ static const struct field ledger_fields[] = {
         {NULL, NULL, 0, NULL}};
 static const struct section ledger_section = {"`ledger`", ledger_fields};
 
-static const struct field policy_fields[] = {{"version", writes_version, 0, NULL},
-                                             {"mode", reader_choice, AT(mode), modes},
-                                             {"scope", reader_expanded, AT(scope), NULL},
-                                             {"run", reader_expanded, AT(run), NULL},
-                                             {"step", reader_expanded, AT(step), NULL},
-                                             {"unlisted", reader_choice, AT(unlisted), unlisteds},
-                                             {"replay_reads", read_reads, 0, replay_reads},
-                                             {"ledger", reader_section, 0, &ledger_section},
-                                             {"events", read_events_path, AT(events_path), NULL},
-                                             {"include", writes_include, 0, NULL},
-                                             {"writes", writes_read, 0, NULL},
-                                             {NULL, NULL, 0, NULL}};
+static const size_t scope_at = AT(scope_from), run_at = AT(run_from), step_at = AT(step_from);
+
+static const struct field policy_fields[] = {
+        {"version", writes_version, 0, NULL},
+        {"mode", reader_choice, AT(mode), modes},
+        {"scope", reader_expanded, AT(scope), &scope_at},
+        {"run", reader_expanded, AT(run), &run_at},
+        {"step", reader_expanded, AT(step), &step_at},
+        {"unlisted", reader_choice, AT(unlisted), unlisteds},
+        {"replay_reads", reader_choice, AT(replay_reads), replay_reads},
+        {"ledger", reader_section, 0, &ledger_section},
+        {"events", read_events_path, AT(events_path), NULL},
+        {"include", writes_include, 0, NULL},
+        {"writes", writes_read, 0, NULL},
+        {NULL, NULL, 0, NULL}};
 static const struct section policy_section = {"the policy", policy_fields};
 
 static const struct section *const all_sections[] = {
@@ -178,6 +173,9 @@ void policy_free(struct policy *policy)
 	free(policy->scope);
 	free(policy->run);
 	free(policy->step);
+	free(policy->scope_from.header);
+	free(policy->run_from.header);
+	free(policy->step_from.header);
 	free(policy->ledger_path);
 	free(policy->events_path);
 	free(policy);

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 
 enum policy_mode { MODE_OFF, MODE_AUDIT, MODE_INJECT, MODE_ENFORCE, MODE_REPLAY };
+enum policy_reads { READS_PASS, READS_REFUSE };
 enum policy_unlisted { UNLISTED_PASS, UNLISTED_AUDIT, UNLISTED_REFUSE };
 enum policy_durability { DURABILITY_POWER, DURABILITY_PROCESS };
 enum key_carrier { CARRIER_HEADER, CARRIER_QUERY, CARRIER_JSON, CARRIER_NONE };
@@ -94,6 +95,7 @@ struct rule {
 	int64_t window;
 	int64_t replay_for;
 	struct status_set final, not_executed, already_done, in_progress;
+	struct text_list echo;      /* JSON pointers: copied from the request into a replay */
 	struct predicate_list body; /* of a final answer: all must hold */
 	int64_t ttl;
 	enum rule_expired on_expired;
@@ -113,13 +115,21 @@ struct rule {
 
 int64_t rule_exit_wait(const struct rule *rule);
 
+/* A name that comes from a header of each request. */
+struct policy_source {
+	char *header; /* null: it does not */
+	bool strip;   /* and the header is not sent */
+};
+
 struct policy {
 	char *path; /* the file it was read from */
 	enum policy_mode mode;
 	char *scope; /* after ${} expansion; null: unset */
 	char *run;
 	char *step;
+	struct policy_source scope_from, run_from, step_from;
 	enum policy_unlisted unlisted;
+	enum policy_reads replay_reads;
 	char *ledger_path; /* null: the default path; "memory": nothing on disk */
 	enum policy_durability durability;
 	int64_t ledger_size;  /* bytes */

@@ -385,13 +385,14 @@ static int expand(struct reader *r, const struct field *f, const struct node *va
 	return 0;
 }
 
-/* {from: header:NAME, strip: true}: its form is checked before it is said to be unsupported. */
-static int refuse_from(struct reader *r, const struct field *f, const struct node *map)
+/* {from: header:NAME, strip: true} */
+static int read_from(struct reader *r, const struct field *f, const struct node *map,
+                     struct policy_source *to)
 {
 	const struct node *from = tree_get(map, "from"), *strip = tree_get(map, "strip");
 	struct field part = {f->name, NULL, 0, NULL};
-	bool ignored;
-	struct span text;
+	struct span text, name;
+	bool header;
 	int rc;
 
 	if (!from || map->count != (strip ? 2U : 1U))
@@ -399,12 +400,13 @@ static int refuse_from(struct reader *r, const struct field *f, const struct nod
 		                   f->name);
 	rc = reader_scalar(r, &part, from, &text);
 	if (!rc && strip)
-		rc = reader_bool(r, &part, strip, &ignored);
+		rc = reader_bool(r, &part, strip, &to->strip);
 	if (rc)
 		return rc;
-	if (!span_starts(text, "header:") || !value_is_token((struct span){text.p + 7, text.n - 7}))
+	name = value_after(text, "header:", &header);
+	if (!header || !value_is_token(name))
 		return reader_fail_value(r, f, from, "does not name a header: write header:NAME");
-	return reader_fail_unsupported(r, f, map, "{from: header:...}");
+	return reader_copy(r, name, &to->header);
 }
 
 /* Names are compared and hashed whole by others, who keep them in buffers of that size: one that
@@ -423,8 +425,10 @@ int reader_expanded(struct reader *r, const struct field *f, const struct node *
 	char name[64];
 	int rc;
 
-	if (value->kind == NODE_MAP)
-		return refuse_from(r, f, value);
+	if (value->kind == NODE_MAP && f->arg)
+		return read_from(r, f, value,
+		                 (struct policy_source *)(void *)((char *)at - f->offset +
+		                                                  *(const size_t *)f->arg));
 	rc = check_scalar(r, f, value);
 	if (!rc)
 		rc = expand(r, f, value, at, name);

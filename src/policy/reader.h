@@ -57,10 +57,10 @@ reader_fn reader_duration;  /* int64_t; arg: struct number_limits or null */
 reader_fn reader_size;      /* int64_t; arg: struct number_limits or null */
 reader_fn reader_statuses;  /* struct status_set */
 reader_fn reader_selectors; /* struct text_list */
-reader_fn reader_expanded;  /* char *, ${NAME} expanded, null when empty or unset; also a {from: ..}
-                             * map
-                             */
-reader_fn reader_path;      /* char *, ${NAME} expanded, absolute */
+/* char *, ${NAME} expanded, null when empty or unset. Also a map {from: header:NAME, strip: true},
+ * if arg is there: a size_t, the offset of its struct policy_source. */
+reader_fn reader_expanded;
+reader_fn reader_path; /* char *, ${NAME} expanded, absolute */
 
 /* --- for readers of values with a form of their own --- */
 

@@ -135,25 +135,20 @@ static int read_repeat(struct reader *r, const struct field *f, const struct nod
 	return reader_choice(r, &word, value, &rule->repeat);
 }
 
-static int check_pointer(struct reader *r, const struct field *f, const struct node *item, void *at)
+static int read_pointer(struct reader *r, const struct field *f, const struct node *item, void *at)
 {
 	struct span text;
 	int rc = reader_scalar(r, f, item, &text);
 
-	(void)at;
-	if (rc || !value_pointer(text))
-		return rc;
-	return reader_fail_value(r, f, item, value_pointer(text));
+	if (!rc && value_pointer(text))
+		rc = reader_fail_value(r, f, item, value_pointer(text));
+	return rc ? rc : reader_append(r, text, at);
 }
 
-static int read_off_pointers(struct reader *r, const struct field *f, const struct node *value,
-                             void *at)
+static int read_echo(struct reader *r, const struct field *f, const struct node *value, void *at)
 {
-	int rc = reader_list(r, f, value, check_pointer, at);
-
-	if (rc || (value->kind == NODE_LIST && value->count == 0))
-		return rc;
-	return reader_fail_unsupported(r, f, value, value->kind == NODE_LIST ? "[...]" : NULL);
+	reader_free_list(at);
+	return reader_list(r, f, value, read_pointer, at);
 }
 
 /* --- tables --- */
@@ -212,7 +207,7 @@ static const struct field answers_fields[] = {
         {"answers.already_done", reader_statuses, AT(already_done), NULL},
         {"answers.in_progress", reader_statuses, AT(in_progress), NULL},
         {"answers.body", predicate_read, AT(body), body_parts},
-        {"answers.echo", read_off_pointers, 0, NULL},
+        {"answers.echo", read_echo, AT(echo), NULL},
         {NULL, NULL, 0, NULL}};
 
 const struct section rule_provider_section = {"`provider`", provider_fields};
@@ -377,6 +372,7 @@ void rule_free(struct rule *rule)
 	matcher_free(rule->matcher);
 	predicate_free(&rule->when);
 	predicate_free(&rule->body);
+	reader_free_list(&rule->echo);
 	free(rule->carrier_name);
 	free(rule->first_sent);
 	free(rule->key_id);

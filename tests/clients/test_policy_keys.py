@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from harness import SLOW, client
+from harness import SLOW, client, parallel
 from server import Listener
 
 
@@ -609,3 +609,146 @@ def test_the_time_in_mode_inject(world, server):
         time.sleep(1.1)
     one, two = map(repeatability, server.writes())
     assert one == two and one[1]
+
+
+# --- echo
+
+RPC = """
+  - operation: tools.call
+    match: POST http://127.0.0.1:*/mcp
+    when: {json: {/method: tools/call}}
+    identity: {ignore: [/id]}
+    answers: {echo: [/id]}
+"""
+
+
+class Rpc(Scripted):
+    """Answers with the id of the request."""
+
+    def __init__(self, form="%s", wait=0, **words):
+        super().__init__("", **words)
+        self.form, self.wait = form, wait
+
+    def serve(self, sock, number):
+        stream = sock.makefile("rb")
+        while True:
+            head = b"".join(iter(stream.readline, b"\r\n"))
+            if not head:
+                return
+            text = stream.read(int(re.search(rb"(?i)content-length: *(\d+)", head).group(1))).decode()
+            self.requests.append(text)
+            time.sleep(self.wait)
+            body = self.form % json.dumps({"jsonrpc": "2.0", "id": json.loads(text)["id"], "result": {"n": len(self.requests)}})
+            sock.sendall(("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s" % (
+                self.kind, len(body), body)).encode())
+
+
+@pytest.mark.parametrize("kind,form", [("application/json", "%s"), ("text/event-stream", "event: message\ndata: %s\n\n")])
+def test_a_replayed_json_rpc_answer_has_the_id_of_its_request(world, kind, form):
+    """S9: tools/call is tried again with another id; the client drops an answer with the old one."""
+    server = Rpc(form, kind=kind).start()
+    rules(world, RPC)
+    first = world.curl("-d", rpc("tools/call", 7, name="send"), server.base + "/mcp")
+    second = world.curl("-d", rpc("tools/call", "eight-8", name="send"), server.base + "/mcp")
+    listed = world.curl("-d", rpc("tools/list", 9), server.base + "/mcp")
+    server.close()
+    assert '"id": 7' in first.body and '"id": "eight-8"' in second.body and second.replayed
+    assert int(second.header("Content-Length")) == len(second.body) and '"n": 1' in second.body
+    assert '"n": 2' in listed.body and len(server.requests) == 2
+
+
+def test_a_joined_json_rpc_answer_has_the_id_of_its_request(world):
+    server = Rpc(wait=1).start()
+    rules(world, RPC)
+    answers = parallel(*[lambda n=n: world.curl("-d", rpc("tools/call", n, name="send"), server.base + "/mcp") for n in (7, 8)])
+    server.close()
+    assert ['"id": %d' % n in a.body for n, a in zip((7, 8), answers)] == [True, True] and len(server.requests) == 1
+
+
+# --- scope, run and step from headers
+
+NAMED = """
+  - operation: pay
+    match: POST http://127.0.0.1:*/orders
+"""
+
+
+def test_names_from_headers(world, server):
+    top = "scope: {from: 'header:X-Tenant', strip: true}\nrun: {from: 'header:X-Run'}\nstep: {from: 'header:X-Step', strip: true}\n"
+    rules(world, NAMED, top=top)
+
+    def send(tenant, run, step):
+        return world.curl("-H", "X-Tenant: " + tenant, "-H", "X-Run: " + run, "-H", "X-Step: " + step, "-d", "a=1",
+                          server.base + "/orders").order
+    assert [send("t1", "r1", "s1"), send("t1", "r1", "s1"), send("t2", "r1", "s1"), send("t1", "r1", "s2"),
+            send("t1", "r2", "s1")] == ["ord-1", "ord-1", "ord-2", "ord-3", "ord-4"]
+    assert all(r.header("X-Tenant") is None and r.header("X-Step") is None and r.header("X-Run") for r in server.writes())
+    assert [(e["scope"], e["run"]) for e in world.events("write")] == [
+        ("t1", "r1"), ("t1", "r1"), ("t2", "r1"), ("t1", "r1"), ("t1", "r2")]
+
+
+def test_names_from_headers_in_place_and_in_audit(world, server):
+    rules(world, NAMED, top="scope: {from: 'header:X-Tenant', strip: true}\n")
+    world.run([client("inplace"), server.base + "/orders", "opensocket", "header=X-Tenant: t9"])
+    assert server.writes()[0].header("X-Tenant") is None
+    world.curl("-H", "X-Tenant: t9", "-d", "a=1", server.base + "/orders", SENDONCE_MODE="audit")
+    assert server.writes()[1].header("X-Tenant") == "t9"  # audit changes not one byte
+    assert [e["scope"] for e in world.events("write")] == ["t9", "t9"]
+
+
+def test_a_name_that_is_too_long_counts_as_none(world, server):
+    rules(world, NAMED, top="scope: {from: 'header:X-Books'}\n")
+    for tenant in ("x" * 256, ""):
+        world.curl("-H", "X-Books: " + tenant, "-d", "a=1", server.base + "/orders")
+    assert len(server.writes()) == 1
+    assert {e["scope"] for e in world.events("write")} == {"uid:%d" % os.geteuid()}
+
+
+# --- mode replay
+
+def test_replay_answers_listed_writes_from_the_ledger_alone(world, server):
+    rules(world, NAMED)
+    first = world.curl("-d", "a=1", server.base + "/orders")
+    before = open(world.ledger, "rb").read()
+    replay = dict(SENDONCE_MODE="replay")
+    for run in ("run-1", "run-2", None):
+        answer = world.curl("-d", "a=1", server.base + "/orders", run=run, **replay)
+        assert (answer.status, answer.order, answer.replayed) == (201, first.order, True)
+    miss = world.curl("-d", "a=2", server.base + "/orders", **replay)
+    assert (miss.status, miss.reason) == (403, "replay-miss")
+    other = world.curl("-d", "a=1", server.base + "/other", **replay)
+    assert (other.status, other.reason) == (403, "unlisted")
+    assert world.curl(server.base + "/orders", **replay).status == 200  # a read
+    assert len(server.writes()) == 1
+    record, = world.records()
+    assert len(record.get("runs", [])) <= 1 and len(open(world.ledger, "rb").read()) == len(before)
+
+
+def test_replay_makes_no_connection(world, server):
+    rules(world, NAMED, top="mode: replay\nreplay_reads: refuse\n")
+    for arguments in (["-d", "a=1", "http://name.invalid/orders"], ["http://name.invalid/"], ["-X", "DELETE", "http://name.invalid/x"]):
+        answer = world.curl(*arguments)
+        assert answer.rc == 0 and answer.status in (403, 503), answer
+    path = world.write("file", "text")
+    for arguments in (["-T", path, "ftp://name.invalid/x"], ["-Q", "DELE x", "ftp://name.invalid/"], ["ftp://name.invalid/x"],
+                      ["--mail-from", "a@b", "--mail-rcpt", "c@d", "-T", path, "smtp://name.invalid"]):
+        answer = world.curl(*arguments)
+        assert answer.rc == 7 and "mode replay" in answer.err, answer
+    assert server.connections == 0
+
+
+def test_replay_without_a_ledger_refuses(world, server):
+    """An empty or missing ledger is no reason to send."""
+    rules(world, NAMED, top="mode: replay\n")
+    answer = world.curl("-d", "a=1", server.base + "/orders")
+    assert (answer.status, answer.reason) == (503, "ledger-unavailable")
+    assert not server.writes() and not os.path.exists(world.ledger)
+
+
+def test_replay_in_place_and_of_bodies_sends_nothing(world, server):
+    rules(world, NAMED + "    oversize: pass\n    max_request: 10\n", top="mode: replay\n")
+    world.run([client("inplace"), server.base + "/orders", "opensocket"])
+    world.curl("-F", "a=@policy.yaml", server.base + "/orders")
+    world.curl("-X", "POST", "-T", "policy.yaml", server.base + "/orders")
+    world.curl("-d", "a" * 50, server.base + "/orders")
+    assert not server.writes()
