@@ -55,11 +55,15 @@ def test_an_unknown_command_is_told_which_there_are(world):
     assert "`explode`" in result.err and "ledger" in result.err and "events" in result.err
 
 
-@pytest.mark.parametrize("args", [["run", "--mode", "replay", "--", "true"]],
-                         ids=" ".join)
-def test_what_comes_later_says_so(world, args):
-    result = world.cli(*args)
-    assert result.rc == 2 and "not supported in this version" in result.err
+@pytest.mark.parametrize("mode", ["off", "audit", "inject", "enforce", "replay"])
+def test_run_knows_every_mode(world, mode):
+    result = world.cli("run", "--mode", mode, "--", "sh", "-c", "echo $SENDONCE_MODE")
+    assert (result.rc, result.out.strip()) == (0, mode)
+
+
+def test_run_knows_no_other_mode(world):
+    result = world.cli("run", "--mode", "record", "--", "true")
+    assert result.rc == 2 and "off, audit, inject, enforce or replay" in result.err
 
 
 # --- a ledger or a log that is not there
