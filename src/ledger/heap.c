@@ -120,6 +120,16 @@ static void extent_install(struct ledger *l, uint64_t unit, uint64_t have, uint6
 	                      memory_order_release);
 }
 
+/* Only then the next search may begin behind it: who dies in between must not leave it to begin
+ * where no extent does. */
+static void extent_take(struct ledger *l, uint64_t unit, uint64_t have, uint64_t need,
+                        enum extent_kind kind, uint64_t parent, struct stamp now)
+{
+	extent_install(l, unit, have, need, kind, parent, now);
+	/* Release: the word behind it is there. */
+	atomic_store_explicit(&l->header->heap_cursor, unit + need, memory_order_release);
+}
+
 /* First fit within so many extents, going round once. 0: none. */
 static uint64_t heap_search(struct ledger *l, uint64_t need, uint64_t steps, struct stamp now,
                             uint64_t *have)
@@ -127,8 +137,11 @@ static uint64_t heap_search(struct ledger *l, uint64_t need, uint64_t steps, str
 	uint64_t unit = atomic_load_explicit(&l->header->heap_cursor, memory_order_relaxed);
 	uint64_t start = 1, next, word;
 
+	/* From the start on, what is merged may swallow the place where the last search ended. */
 	if (steps != UINT64_MAX)
 		start = unit ? unit : 1;
+	else
+		atomic_store_explicit(&l->header->heap_cursor, 1, memory_order_relaxed);
 	for (unit = start; steps; steps--) {
 		next = unit;
 		if (!heap_step(l, &next, &word)) {
@@ -136,11 +149,8 @@ static uint64_t heap_search(struct ledger *l, uint64_t need, uint64_t steps, str
 			break;
 		}
 		*have = extent_usable(l, unit, &word, now) ? merge_free(l, unit, need, now) : 0;
-		if (*have >= need) {
-			atomic_store_explicit(&l->header->heap_cursor, unit + need,
-			                      memory_order_relaxed);
+		if (*have >= need)
 			return unit;
-		}
 		unit = *have ? unit + *have : next;
 	}
 	atomic_store_explicit(&l->header->heap_cursor, next ? unit : 1, memory_order_relaxed);
@@ -195,7 +205,7 @@ uint32_t heap_take(struct ledger *l, size_t n, enum extent_kind kind, uint64_t p
 		unit = heap_search(l, need, UINT64_MAX, now, &have);
 	}
 	if (unit)
-		extent_install(l, unit, have, need, kind, parent, now);
+		extent_take(l, unit, have, need, kind, parent, now);
 done:
 	lock_drop(&l->header->table_lock, token);
 	return (uint32_t)unit;
