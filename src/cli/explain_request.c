@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "identity/predicate.h"
 #include "intercept/choose.h"
+#include "intercept/replay.h"
 #include "intercept/write.h"
 #include "player/refusal.h"
 
@@ -227,6 +228,9 @@ static int judge(const struct explaining *all, struct explained *e)
 	e->doubt_resent = verdict_may_resend(e->write.rule, now, true, now);
 	if (all->ledger_broken)
 		return refuse_it(e, REASON_LEDGER_UNAVAILABLE, all->ledger_text);
+	if (!all->ledger && all->process.acting == MODE_REPLAY)
+		return refuse_it(e, REASON_LEDGER_UNAVAILABLE,
+		                 "there is no ledger, and mode replay makes none");
 	if (all->ledger && write_find(&e->write, now, &e->view) != LEDGER_OK)
 		return refuse_it(e, REASON_LEDGER_UNAVAILABLE,
 		                 "the ledger could not be read: run `sendonce ledger verify`");
@@ -290,6 +294,8 @@ static int decide_unlisted(const struct explaining *all, struct explained *e)
 {
 	if (write_refuses_unlisted(&e->shadow, &all->process))
 		return refuse_it(e, REASON_UNLISTED, NULL);
+	if (replay_would_stop(&e->shadow, &all->process))
+		return refuse_it(e, REASON_REPLAY_MISS, NULL);
 	if (request_is_read(request_method(&e->shadow.options)))
 		return decide(e, "pass", "no rule names it: it is sent as it is");
 	if (all->process.policy->unlisted == UNLISTED_AUDIT)

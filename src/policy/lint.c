@@ -53,10 +53,16 @@ static void lint_reach(const struct lint *l, size_t at)
 
 		if (earlier->when.count || !matcher_covers(earlier->matcher, rule->matcher))
 			continue;
-		warn(l, rule,
-		     "`%.128s` is never reached: `%.128s` in line %d comes first and matches all "
-		     "of it",
-		     rule->operation, earlier->operation, earlier->line);
+		if (strcmp(earlier->file, rule->file) == 0)
+			warn(l, rule,
+			     "`%.128s` is never reached: `%.128s` in line %d comes first and "
+			     "matches all of it",
+			     rule->operation, earlier->operation, earlier->line);
+		else
+			warn(l, rule,
+			     "`%.128s` is never reached: `%.128s` of %.300s:%d comes first and "
+			     "matches all of it",
+			     rule->operation, earlier->operation, earlier->file, earlier->line);
 		return;
 	}
 }

@@ -196,6 +196,9 @@ def test_check_names_the_file_a_warning_or_an_error_is_in(world):
     policy = world.write("policy.yaml", "version: 1\nscope: s\ninclude: [%s]\n" % part)
     warning, result = [json.loads(line) for line in world.cli("check", "--json", policy).out.splitlines()]
     assert (warning["file"], warning["line"], warning["column"]) == (part, 3, 5) and result["warnings"] == 1
+    world.write("part.yaml", "version: 1\nwrites:\n  - {operation: a, match: POST https://h/p}\n")
+    world.write("policy.yaml", "version: 1\nscope: s\ninclude: [%s]\nwrites:\n  - {operation: b, match: POST https://h/**}\n" % part)
+    assert "`a` is never reached: `b` of %s:5 comes first" % policy in world.cli("check", policy).err
     world.write("part.yaml", "version: 1\nwrites:\n  - operation: a\n    metch: POST https://h/p\n")
     checked = world.cli("check", "--json", policy)
     error = json.loads(checked.out)

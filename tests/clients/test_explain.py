@@ -90,6 +90,30 @@ def test_modes_that_never_refuse(world, server, mode):
     assert said["verdict"] == "pass" and said["mode"] == mode
 
 
+def test_mode_replay(world, server):
+    request = ["-d", "x", server.base + "/orders"]
+    for reason in ("ledger-unavailable", "replay-miss"):
+        said = explain(world, *request, SENDONCE_MODE="replay")
+        assert (said["verdict"], said["reason"]) == ("refuse", reason)
+        assert world.curl(*request, SENDONCE_MODE="replay").reason == reason
+        assert world.cli("run", "--", "true").rc == 0
+    assert world.curl(*request).status == 201
+    assert explain(world, *request, SENDONCE_MODE="replay", SENDONCE_RUN="other")["verdict"] == "replay"
+    for args, verdict in ((["-d", "x", "http://h/unlisted"], "refuse"), (["http://h/unlisted"], "pass")):
+        assert explain(world, *args, SENDONCE_MODE="replay")["verdict"] == verdict
+    world.policy(top={"replay_reads": "refuse"})
+    assert explain(world, "http://h/unlisted", SENDONCE_MODE="replay")["verdict"] == "refuse"
+
+
+def test_names_from_headers(world, server):
+    world.policy(top={"scope": {"from": "header:X-Tenant", "strip": True}, "step": {"from": "header:X-Step"}}, match="POST https://h/p")
+    one = ["-d", "x", "-H", "X-Tenant: acme", "-H", "X-Step: pay", "https://h/p"]
+    said = explain(world, *one)
+    assert (said["scope"], said["step"]) == ("acme", "pay")
+    relation, differs = diff(world, *one, "--next", "-d", "x", "-H", "X-Tenant: other", "https://h/p")
+    assert relation == "different" and {"scope", "step"} <= set(differs)
+
+
 def test_too_large(world, server):
     world.policy(max_request=10)
     assert explain(world, "-d", "x" * 11, server.base + "/orders")["reason"] == "body-too-large"
