@@ -10,7 +10,8 @@ $(BUILD)/ledger-worker: $(wildcard tests/bench/ledger/*.[ch]) $(BUILD)/core.a
 
 bench-ledger: packages
 	$(Q)tests/install-packages tests/bench/ledger/packages
-	$(Q)$(MAKE) -j$(JOBS) $(BUILD)/ledger-worker
+	$(Q)$(MAKE) -j$(JOBS) $(BUILD)/ledger-worker $(BUILD)/tests/crash/storm
 	$(Q)BUILD=$(BUILD) $(PYTHON) tests/bench/ledger/run
+	$(Q)folder=$$(mktemp -d) && $(BUILD)/tests/crash/storm $$folder 5 300 4; code=$$?; rm -r $$folder; exit $$code
 
 .PHONY: bench bench-ledger
