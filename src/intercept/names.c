@@ -81,19 +81,27 @@ int names_pop_step(const char *nothing)
 	return SENDONCE_OK;
 }
 
+/* Each of them has at most POLICY_NAME_MAX bytes; once a write, so without a format. */
+static void copy(char *out, const char *text)
+{
+	memcpy(out, text, strlen(text) + 1);
+}
+
 static void take_step(const struct process *p, char *out, size_t room)
 {
 	const char *own = p->policy && p->policy->step ? p->policy->step : "";
 
-	snprintf(out, room, "%s%s%s", own, *own && steps.text[0] ? "/" : "", steps.text);
+	if (*own && steps.text[0])
+		snprintf(out, room, "%s/%s", own, steps.text);
+	else
+		copy(out, *own ? own : steps.text);
 }
 
 void names_take(const struct process *p, struct names *out)
 {
 	pthread_mutex_lock(&lock);
-	snprintf(out->scope, sizeof(out->scope), "%s",
-	         set_scope.text[0] ? set_scope.text : p->scope);
-	snprintf(out->run, sizeof(out->run), "%s", set_run.text[0] ? set_run.text : p->run);
+	copy(out->scope, set_scope.text[0] ? set_scope.text : p->scope);
+	copy(out->run, set_run.text[0] ? set_run.text : p->run);
 	pthread_mutex_unlock(&lock);
 	out->run_hash = ledger_name_hash(span_of(out->run));
 	take_step(p, out->step, sizeof(out->step));

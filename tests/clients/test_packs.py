@@ -94,6 +94,25 @@ def test_several_are_included_in_one_policy(world):
     look(world, policy, ["mine", "execute", "refuse", "execute", "header:Idempotency-Key"], ["-d", "x", "https://api.stripe.com/v1/tokens"])
 
 
+def test_mcp_end_to_end(world, server):
+    """Two tries of one tool call, with the ids a client gives them; the list of tools is asked for each time."""
+    world.write("policy.yaml", "version: 1\nledger: {path: %s, size: 8MiB, durability: process}\nevents: %s\ninclude: [%s]\n" % (
+        world.ledger, world.event_log, pack("mcp")))
+
+    def call(number, method, **params):
+        body = json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        return world.curl("-d", body, "-H", "Content-Type: application/json", "-H", "Accept: application/json, text/event-stream",
+                          server.base + "/mcp")
+    first = call(7, "tools/call", name="send_mail", arguments={"to": "a"})
+    again = call(8, "tools/call", name="send_mail", arguments={"to": "a"})
+    assert first.status == again.status == 201 and again.replayed and server.executions == 1
+    assert again.document()["id"] == 8, "a client drops an answer with the id of another request"
+    for number in (9, 10):
+        assert not call(number, "tools/list").replayed
+    assert not call(11, "tools/call", name="send_mail", arguments={"to": "b"}).replayed
+    assert server.executions == 4
+
+
 def test_what_check_knows_of_a_provider_names_its_pack():
     with open(ROOT + "/src/policy/known.c") as f:
         named = set(re.findall(r'\.pack = "([a-z]+)"', f.read()))
