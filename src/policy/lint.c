@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "policy/index.h"
 #include "policy/known.h"
 #include "policy/matcher.h"
 
@@ -46,25 +47,20 @@ warn(const struct lint *l, const struct rule *rule, const char *format, ...)
 
 static void lint_reach(const struct lint *l, size_t at)
 {
-	const struct rule *rule = &l->policy->rules[at];
+	const struct rule *rule = &l->policy->rules[at], *earlier = index_covering(l->policy, at);
 
-	for (size_t i = 0; i < at; i++) {
-		const struct rule *earlier = &l->policy->rules[i];
-
-		if (earlier->when.count || !matcher_covers(earlier->matcher, rule->matcher))
-			continue;
-		if (strcmp(earlier->file, rule->file) == 0)
-			warn(l, rule,
-			     "`%.128s` is never reached: `%.128s` in line %d comes first and "
-			     "matches all of it",
-			     rule->operation, earlier->operation, earlier->line);
-		else
-			warn(l, rule,
-			     "`%.128s` is never reached: `%.128s` of %.300s:%d comes first and "
-			     "matches all of it",
-			     rule->operation, earlier->operation, earlier->file, earlier->line);
+	if (!earlier)
 		return;
-	}
+	if (strcmp(earlier->file, rule->file) == 0)
+		warn(l, rule,
+		     "`%.128s` is never reached: `%.128s` in line %d comes first and matches all "
+		     "of it",
+		     rule->operation, earlier->operation, earlier->line);
+	else
+		warn(l, rule,
+		     "`%.128s` is never reached: `%.128s` of %.300s:%d comes first and matches all "
+		     "of it",
+		     rule->operation, earlier->operation, earlier->file, earlier->line);
 }
 
 static void lint_rule(const struct lint *l, const struct rule *rule)

@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "policy/index.h"
+
 struct span matcher_take_until(struct span *rest, char c)
 {
 	const char *end = rest->n ? memchr(rest->p, c, rest->n) : NULL;
@@ -221,25 +223,15 @@ unsigned matcher_differs(const struct matcher *m, const struct policy_target *ta
 	return parts;
 }
 
-static const struct rule *match_from(const struct policy *policy,
-                                     const struct policy_target *target, size_t from)
-{
-	for (size_t i = from; i < policy->rule_count; i++) {
-		if (matcher_matches(policy->rules[i].matcher, target))
-			return &policy->rules[i];
-	}
-	return NULL;
-}
-
 const struct rule *policy_match(const struct policy *policy, const struct policy_target *target)
 {
-	return match_from(policy, target, 0);
+	return index_match(policy, target, 0);
 }
 
 const struct rule *policy_match_after(const struct policy *policy,
                                       const struct policy_target *target, const struct rule *rule)
 {
-	return match_from(policy, target, (size_t)(rule - policy->rules) + 1);
+	return index_match(policy, target, (size_t)(rule - policy->rules) + 1);
 }
 
 /* --- does one pattern cover another? --- */

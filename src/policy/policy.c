@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "policy/file.h"
+#include "policy/index.h"
 #include "policy/rule.h"
 #include "policy/writes.h"
 
@@ -128,6 +129,8 @@ static int read_policy(struct reader *r, const struct node *root, struct policy 
 	rc = reader_fields(r, root, &policy_section, policy);
 	if (!rc)
 		rc = writes_included(r, root, policy);
+	if (!rc && index_make(policy, &policy->index) != 0)
+		rc = reader_nomem(r);
 	if (!rc)
 		rc = check_policy(r, root, policy);
 	return rc ? rc : read_environment(r, root, policy);
@@ -168,6 +171,7 @@ void policy_free(struct policy *policy)
 	for (size_t i = 0; i < policy->rule_count; i++)
 		rule_free(&policy->rules[i]);
 	free(policy->rules);
+	index_free(policy->index);
 	reader_free_list(&policy->files);
 	free(policy->path);
 	free(policy->scope);

@@ -138,8 +138,9 @@ struct policy {
 	char *events_path;    /* null: beside the ledger */
 	struct rule *rules;   /* the first match wins: the file's own, then the included ones */
 	size_t rule_count;
-	bool has_writes;        /* the file has the key, be it an empty list */
-	struct text_list files; /* that were included, in the order they were read */
+	bool has_writes;          /* the file has the key, be it an empty list */
+	struct rule_index *index; /* of the rules: index.h */
+	struct text_list files;   /* that were included, in the order they were read */
 };
 
 enum { POLICY_OK = 0, POLICY_MISSING = -1, POLICY_INVALID = -2, POLICY_NOMEM = -3 };

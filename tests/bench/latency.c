@@ -4,6 +4,7 @@
  *   latency native     the same POST again and again; started without the preload
  *   latency execute    a new POST each time, with the preload and a policy that names it
  *   latency replay     one POST, then its replays, with the same
+ *   latency changing   a POST to another path each time, which the policy has to be asked for
  *   latency serve      only the server: prints its port, and ends with its standard input
  *
  * For each line read from standard input, a number, it makes that many requests and prints how long
@@ -105,14 +106,19 @@ static double post(CURL *h, const char *url, const char *body)
 	return now_us() - start;
 }
 
+struct kind {
+	bool fresh, changing;
+};
+
 /* `number` makes each body of the process another one. */
-static void run_block(CURL *h, const char *url, bool fresh, long count, long *number)
+static void run_block(CURL *h, const char *base, const struct kind *kind, long count, long *number)
 {
-	char body[64];
+	char body[64], url[96];
 	double us;
 
 	for (long i = 0; i < WARM + count; i++) {
-		*number += fresh;
+		*number += kind->fresh || kind->changing;
+		snprintf(url, sizeof(url), kind->changing ? "%s/%ld" : "%s", base, *number);
 		snprintf(body, sizeof(body), "{\"amount\":%ld,\"run\":%d}", *number, (int)getpid());
 		us = post(h, url, body);
 		if (i >= WARM)
@@ -124,7 +130,8 @@ static void run_block(CURL *h, const char *url, bool fresh, long count, long *nu
 
 int main(int argc, char **argv)
 {
-	bool fresh = argc > 1 && strcmp(argv[1], "execute") == 0;
+	struct kind kind = {.fresh = argc > 1 && strcmp(argv[1], "execute") == 0,
+	                    .changing = argc > 1 && strcmp(argv[1], "changing") == 0};
 	struct curl_slist *json;
 	char url[64], line[32];
 	long count, number = 0;
@@ -141,7 +148,7 @@ int main(int argc, char **argv)
 		count = strtol(line, NULL, 10);
 		if (count < 1 || count > COUNT_MAX)
 			return 2;
-		run_block(h, url, fresh, count, &number);
+		run_block(h, url, &kind, count, &number);
 	}
 	curl_easy_cleanup(h);
 	curl_slist_free_all(json);

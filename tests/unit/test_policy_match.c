@@ -1,6 +1,9 @@
 /* Which requests a pattern names, as a table; and which rule comes first. */
 #include "policy_test.h"
 
+#include <stdio.h>
+
+#include "policy/index.h"
 #include "policy/matcher.h"
 
 struct row {
@@ -308,6 +311,114 @@ static void test_covers_agrees_with_matches(void **state)
 		matcher_free(m[i]);
 }
 
+/* --- the index finds what a search through all rules finds --- */
+
+static unsigned long seed = 1;
+
+static unsigned pick(unsigned n)
+{
+	seed = seed * 6364136223846793005UL + 1442695040888963407UL;
+	return (unsigned)(seed >> 33) % n;
+}
+
+static const char *const methods[] = {"POST", "PUT", "POST,PUT", "*", "DELETE"};
+static const char *const hosts[] = {
+        "a.example.com",     "*.example.com", "A.EXAMPLE.com.",    "b.example.com", "[::1]",
+        "[0:0:0:0:0:0:0:1]", "*:*",           "a.example.com:8080"};
+static const char *const patterns[] = {"/",
+                                       "",
+                                       "/v1/orders",
+                                       "/v1/%6frders",
+                                       "/v1/{x}",
+                                       "/**",
+                                       "/v1/**",
+                                       "/v1/orders/{id}/items",
+                                       "/{x}/orders",
+                                       "/a/b/c/d/e/f/g/h/i/j",
+                                       "/a/b/c/d/e/f/g/h/i/*"};
+static const char *const asked_methods[] = {"POST", "PUT", "DELETE", "GET"};
+static const char *const asked_hosts[] = {
+        "a.example.com", "A.Example.COM", "b.example.com.", "c.example.com",
+        "[::1]",         "::1",           "other",          ""};
+static const char *const asked_paths[] = {"/",
+                                          "",
+                                          "/v1/orders",
+                                          "/%76%31/orders",
+                                          "/v1/x",
+                                          "/v1/orders/",
+                                          "/v1",
+                                          "/v1/orders/7/items",
+                                          "/x/orders",
+                                          "*",
+                                          "/a/b/c/d/e/f/g/h/i/j",
+                                          "/a/b/c/d/e/f/g/h/i/k"};
+#define ANY(list) list[pick(sizeof(list) / sizeof(*(list)))]
+
+static struct policy *random_policy(void)
+{
+	static char text[40000];
+	size_t n = (size_t)sprintf(text, "version: 1\nwrites:\n");
+	unsigned rules = 1 + pick(60);
+
+	for (unsigned i = 0; i < rules; i++)
+		n += (size_t)sprintf(text + n, "  - {operation: r%u, match: '%s %s://%s%s'%s}\n", i,
+		                     ANY(methods), pick(3) ? "https" : "*", ANY(hosts),
+		                     ANY(patterns), pick(4) ? "" : ", when: {query: {a: b}}");
+	return parse(text);
+}
+
+static const struct rule *search(const struct policy *p, const struct policy_target *target,
+                                 size_t from)
+{
+	for (size_t i = from; i < p->rule_count; i++) {
+		if (matcher_matches(p->rules[i].matcher, target))
+			return &p->rules[i];
+	}
+	return NULL;
+}
+
+static const struct rule *search_covering(const struct policy *p, size_t at)
+{
+	for (size_t i = 0; i < at; i++) {
+		if (!p->rules[i].when.count &&
+		    matcher_covers(p->rules[i].matcher, p->rules[at].matcher))
+			return &p->rules[i];
+	}
+	return NULL;
+}
+
+static void test_index(void **state)
+{
+	unsigned found = 0, covered = 0;
+
+	(void)state;
+	for (int round = 0; round < 300; round++) {
+		struct policy *p = random_policy();
+
+		for (int i = 0; i < 60; i++) {
+			struct policy_target target = {
+			        span_of(ANY(asked_methods)), span_of(pick(2) ? "https" : "http"),
+			        span_of(ANY(asked_hosts)), pick(3) ? 0 : 8080,
+			        span_of(ANY(asked_paths))};
+			const struct rule *rule = policy_match(p, &target),
+			                  *other = search(p, &target, 0);
+
+			while (rule && rule == other) {
+				found++;
+				other = search(p, &target, (size_t)(rule - p->rules) + 1);
+				rule = policy_match_after(p, &target, rule);
+			}
+			assert_ptr_equal(rule, other);
+		}
+		for (size_t i = 0; i < p->rule_count; i++) {
+			assert_ptr_equal(index_covering(p, i), search_covering(p, i));
+			covered += index_covering(p, i) != NULL;
+		}
+		policy_free(p);
+	}
+	assert_true(found > 1000 && covered > 500);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,6 +428,7 @@ int main(void)
 	        cmocka_unit_test(test_no_rules),
 	        cmocka_unit_test(test_covers),
 	        cmocka_unit_test(test_covers_agrees_with_matches),
+	        cmocka_unit_test(test_index),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,6 +64,7 @@ static void test_free_(void *p)
 #undef AT
 #include "../../src/policy/rule.c"
 #undef AT
+#include "../../src/policy/index.c"
 #include "../../src/policy/file.c"
 #include "../../src/policy/expand.c"
 #include "../../src/policy/writes.c"
