@@ -92,15 +92,24 @@ static void add_hidden(struct collector *c, struct span name, struct span value,
 	buf_free(&text);
 }
 
-/* `head` and the two pieces make the name. */
+/* What a terminal, or who reads the JSON, could take for something else is shown as an HMAC. */
+static bool is_text(struct span value)
+{
+	for (size_t i = 0; i < value.n; i++)
+		if ((unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f)
+			return false;
+	return true;
+}
+
+/* `head` and `tail` make the name. */
 static void add_named(struct collector *c, const char *head, struct span tail, struct span value)
 {
 	struct buf name = {0};
 
 	buf_add_text(&name, head);
 	buf_add_span(&name, tail);
-	if (names_a_secret(tail))
-		add_hidden(c, span_buf(&name), value, false);
+	if (names_a_secret(tail) || !is_text(value))
+		add_hidden(c, span_buf(&name), value, !is_text(value));
 	else
 		add(c, span_buf(&name), value, false);
 	c->to->failed = c->to->failed || name.failed;

@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/explain.h"
+#include "ledger/events.h"
 
 enum { NAME_WIDTH = 28, LABEL_WIDTH = 10, VALUE_MAX = 200 };
 
@@ -186,16 +187,27 @@ void explain_show_text(const struct explaining *all, const struct explained *e)
 
 /* --- JSON --- */
 
+/* What is no UTF-8 is replaced, as in the event log: it came from a request. */
+static void json_text(const char *text)
+{
+	struct buf quoted = {0};
+
+	if (text)
+		event_add_string(&quoted, span_of(text));
+	fputs(text && !quoted.failed ? quoted.data : "null", stdout);
+	buf_free(&quoted);
+}
+
 static void member(const char *name, const char *text)
 {
 	printf(",\"%s\":", name);
-	cli_json_text(stdout, text);
+	json_text(text);
 }
 
 static void json_rule(const struct rule *rule)
 {
 	fputs("{\"operation\":", stdout);
-	cli_json_text(stdout, rule->operation);
+	json_text(rule->operation);
 	member("match", rule->match_text);
 	member("file", rule->file);
 	printf(",\"line\":%d", rule->line);
@@ -235,7 +247,7 @@ static void json_list(const char *name, const struct description *d)
 	printf(",\"%s\":[", name);
 	for (size_t i = 0; i < d->count; i++) {
 		fputs(i ? ",{\"name\":" : "{\"name\":", stdout);
-		cli_json_text(stdout, d->list[i].name);
+		json_text(d->list[i].name);
 		member("value", d->list[i].value);
 		printf(",\"hidden\":%s}", d->list[i].hidden ? "true" : "false");
 	}
@@ -300,7 +312,7 @@ void explain_show_json(const struct explaining *all, const struct explained *e)
 	const struct names *names = &e->write.tally.names;
 
 	fputs("{\"method\":", stdout);
-	cli_json_text(stdout, request_method(&e->shadow.options));
+	json_text(request_method(&e->shadow.options));
 	member("scheme", t->scheme);
 	member("host", t->host);
 	printf(",\"port\":%u", t->port);
@@ -332,11 +344,12 @@ struct difference {
 static void print_difference(struct difference *d, const char *name, const char *a, const char *b)
 {
 	if (!d->json) {
-		printf("  %-*s  %s | %s\n", NAME_WIDTH, name, a ? a : "(absent)",
-		       b ? b : "(absent)");
+		fputs("  ", stdout);
+		cli_plain_text(stdout, name, NAME_WIDTH);
+		printf("  %s | %s\n", a ? a : "(absent)", b ? b : "(absent)");
 	} else {
 		fputs(d->count ? ",{\"name\":" : "{\"name\":", stdout);
-		cli_json_text(stdout, name);
+		json_text(name);
 		member("first", a);
 		member("second", b);
 		putchar('}');
@@ -422,7 +435,7 @@ bool explain_compare(const struct explaining *all, const struct explained *a,
 	(void)all;
 	if (json) {
 		fputs("{\"relation\":", stdout);
-		cli_json_text(stdout, how);
+		json_text(how);
 		fputs(",\"differs\":[", stdout);
 	} else {
 		puts(relation_text(how));

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from harness import PROVIDER
+from harness import PROVIDER, build
 
 ENV = {"SENDONCE_SCOPE": "tests", "SENDONCE_RUN": "run-1"}
 JSON = ["-H", "Content-Type: application/json"]
@@ -215,6 +215,19 @@ def test_forms_and_raw_bodies(world):
     said = explain(world, "-F", "a=1", "-F", "b=2", "https://h/p")
     assert [p["value"][:9] for p in said["identity"] if p["name"] == "form part"] == ["45 bytes,"] * 2
     assert parts(explain(world, "-X", "POST", "https://h/p"))["body"] == "(none)"
+
+
+def test_what_is_no_text_is_not_printed_as_it_is(world):
+    """A value with an escape sequence, a NUL or bytes that are no UTF-8: the terminal and the JSON stay whole."""
+    world.policy(match="POST https://h/p")
+    body = "a=%1b%5b31m&b=%00x&c=%ff&d%1b=1"
+    said = parts(explain(world, "-d", body, "https://h/p"))
+    assert re.fullmatch("5 bytes, hmac:[0-9a-f]{16}", said["form.a"]) and re.fullmatch("2 bytes, hmac:[0-9a-f]{16}", said["form.b"])
+    assert said["form.c"] == "\ufffd" and "\x1b" in "".join(said)
+    plain = world.run([os.path.join(build(), "sendonce"), "explain", "-d", body, "https://h/p"], preload=False, text=False,
+                      SENDONCE_POLICY=world.policy_file, SENDONCE_LEDGER=world.ledger)
+    assert plain.rc == 0 and b"\x1b" not in plain.out and b"\0" not in plain.out
+    assert diff(world, "-d", "b=%00x", "https://h/p", "--next", "-d", "b=%00y", "https://h/p") == ("different", ["form.b"])
 
 
 SECRETS = ["hunter2", "sk_live_9", "c2Vzc2lvbg", "4242424242", "tok-77"]
