@@ -185,6 +185,12 @@ void attempt_wait(struct attempt *a, int64_t until_us)
 	attempt_leave_inside();
 }
 
+unsigned attempt_news(const struct attempt *a)
+{
+	/* acquire: what the news is about is visible to whoever counts it */
+	return atomic_load_explicit(&a->news, memory_order_acquire);
+}
+
 void attempt_phase(struct attempt *a, struct attempt_phase *out)
 {
 	struct tape_end end;
@@ -216,6 +222,21 @@ void attempt_cancel(struct attempt *a)
 		if (c->driven)
 			courier_wake(c);
 		courier_drive(c, attempt_has_ended, a, courier_now() + 1000000);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+void attempt_drop(struct attempt *a)
+{
+	struct courier *c = a->courier;
+
+	pthread_mutex_lock(&c->lock);
+	if (a->state != ATTEMPT_ENDED) {
+		a->cancel = true;
+		c->asked = true;
+		if (c->driven)
+			courier_wake(c);
+		life_background(c);
 	}
 	pthread_mutex_unlock(&c->lock);
 }

@@ -2,9 +2,9 @@
  *
  * One per flavour of libcurl, with one CURLM. There is no thread of ours while somebody waits: the
  * thread that waits for a tape drives the CURLM (leader), others sleep until it reports
- * (followers). A background thread exists only while an orphaned attempt is in flight. No lock and
- * no leadership is held while program code runs, because no program code runs here: the handle gets
- * our callbacks only.
+ * (followers). A background thread exists only while an attempt is in flight that is orphaned or
+ * that a program's loop listens to. No lock and no leadership is held while program code runs,
+ * because no program code runs here: the handle gets our callbacks only.
  *
  * The handle is built with curl_easy_init and the recorded options in the order they were set,
  * never with curl_easy_duphandle, which loses cookies and shares and double frees (7.88.1). */
@@ -116,6 +116,23 @@ void attempt_unref(struct attempt *a);
  * courier_at_exit it returns at once; every tape has ended. */
 void attempt_wait(struct attempt *a, int64_t until_us);
 
+/* A number that changes with what is on the tape, the phase and the end. To be read before those
+ * are looked at: then another number later means that there is more to see. */
+unsigned attempt_news(const struct attempt *a);
+
+/* A program's loop that is woken whenever attempt_news changes. The caller's memory until
+ * attempt_unlisten. As long as anybody listens, a background thread drives. */
+struct bell;
+struct listener {
+	struct listener *next;
+	struct bell *bell;
+};
+/* False: there can be no thread, and the loop must drive it itself, by attempt_wait. */
+bool attempt_listen(struct attempt *a, struct listener *l);
+void attempt_unlisten(struct attempt *a, struct listener *l);
+/* A listener has read on: a sender that waits for that may go on. */
+void attempt_played(struct attempt *a);
+
 struct attempt_phase {
 	bool resolved, connected, gated, ended;
 	curl_off_t uploaded;
@@ -127,6 +144,8 @@ void attempt_phase(struct attempt *a, struct attempt_phase *out);
 void attempt_orphan(struct attempt *a);
 /* Take it off the CURLM; its tape ends `stopped`. */
 void attempt_cancel(struct attempt *a);
+/* The same, without waiting until it has happened: a background thread does it. */
+void attempt_drop(struct attempt *a);
 
 /* The attempt's handle, if it may stay and has ended well. */
 void courier_stay_back(struct attempt *a, struct courier_stay *stay);

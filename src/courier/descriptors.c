@@ -31,14 +31,14 @@ static bool held_note(struct held *h, int fd)
 	return true;
 }
 
-static bool held_still(const struct held *h)
+bool held_still(const struct held *h)
 {
 	struct stat st;
 
 	return h->fd >= 0 && fstat(h->fd, &st) == 0 && st.st_dev == h->dev && st.st_ino == h->ino;
 }
 
-static void held_close(struct held *h)
+void held_close(struct held *h)
 {
 	if (held_still(h))
 		close(h->fd);
@@ -175,25 +175,25 @@ void held_close_all(struct courier *c)
 
 /* --- the pair --- */
 
-static bool held_make_pair(struct courier *c)
+bool held_pair(struct held pair[2])
 {
 	int fd[2];
 
-	held_close(&c->wake[0]);
-	held_close(&c->wake[1]);
+	held_close(&pair[0]);
+	held_close(&pair[1]);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd))
 		return false;
 	for (int i = 0; i < 2; i++) {
 		fd[i] = held_above_stdio(fd[i]);
-		if (fd[i] < 0 || !held_note(&c->wake[i], fd[i]))
-			c->wake[i].fd = -1;
+		if (fd[i] < 0 || !held_note(&pair[i], fd[i]))
+			pair[i].fd = -1;
 	}
-	return c->wake[0].fd >= 0 && c->wake[1].fd >= 0;
+	return pair[0].fd >= 0 && pair[1].fd >= 0;
 }
 
 int courier_wake_fd(struct courier *c)
 {
-	if ((held_still(&c->wake[0]) && held_still(&c->wake[1])) || held_make_pair(c))
+	if ((held_still(&c->wake[0]) && held_still(&c->wake[1])) || held_pair(c->wake))
 		return c->wake[0].fd;
 	return -1;
 }

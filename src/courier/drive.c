@@ -34,14 +34,6 @@ int64_t courier_now(void)
 
 /* --- the end of an attempt --- */
 
-void attempt_tell(struct attempt *a, unsigned phase)
-{
-	/* relaxed: `news`, added below, is what publishes it */
-	atomic_fetch_or_explicit(&a->phase, phase, memory_order_relaxed);
-	/* release: the tape, the phase and the counters that this news is about */
-	atomic_fetch_add_explicit(&a->news, 1, memory_order_release);
-}
-
 static void drive_capture(struct attempt *a)
 {
 	struct info *info = info_new();
@@ -148,7 +140,7 @@ static bool drive_lingered(struct courier *c, struct attempt *a, int64_t now)
 {
 	int64_t end = a->idle_us + a->linger_us;
 
-	if (!a->orphan || a->waiting || c->exit_us)
+	if (!a->orphan || a->waiting || a->listeners || c->exit_us)
 		return false;
 	if (now < end) {
 		drive_due(c, end);
@@ -314,6 +306,8 @@ static void drive_turn(struct courier *c)
 	drive_reap(c);
 	drive_snapshots(c, false);
 	pthread_mutex_lock(&c->lock);
+	if (c->told)
+		courier_ring(c);
 	if (c->sleeping)
 		pthread_cond_broadcast(&c->changed);
 }

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "courier/bell.h"
 #include "courier/courier.h"
 #include "courier/passes.h"
 
@@ -45,9 +46,10 @@ struct attempt {
 	/* read by everybody. `news` is released after the tape or phase it tells of. */
 	atomic_uint news, phase;
 	atomic_llong uploaded;
-	atomic_bool paused;
+	atomic_bool paused, heard; /* heard: it has, or had, listeners */
 
 	/* lock */
+	struct listener *listeners;
 	struct attempt *next, *prev;
 	enum attempt_state state;
 	bool cancel, orphan, abandoned;
@@ -58,7 +60,8 @@ struct attempt {
 	CURL *kept;
 
 	/* driver */
-	struct attempt *todo;
+	struct attempt *todo, *next_told;
+	bool told; /* on the courier's list of them: there is news for listeners */
 	unsigned work;
 	int64_t renew_us, captured_us;
 	bool stale, stale_head; /* the snapshot on the tape is older than what has come */
@@ -106,6 +109,8 @@ struct courier {
 	size_t socket_count, socket_room;
 	struct held wake[2]; /* the driver sleeps on the first, the second wakes it */
 
+	struct attempt *told; /* driver */
+
 	bool locked; /* by fork's prepare */
 };
 
@@ -125,9 +130,20 @@ typedef bool courier_done(struct courier *c, void *arg);
 void courier_drive(struct courier *c, courier_done *done, void *arg, int64_t until_us);
 /* With the lock held: give up a leadership that this thread jumped out of. */
 void courier_leave_poll(struct courier *c);
+
+/* listen.c */
+/* By the driver: something is new. */
 void attempt_tell(struct attempt *a, unsigned phase);
+/* The same by somebody else, with the lock held; listeners are told by attempt_ring. */
+void attempt_count(struct attempt *a, unsigned phase);
+void attempt_ring(const struct attempt *a);
+/* With the lock held, which is given up meanwhile: what the driver has noted. */
+void courier_ring(struct courier *c);
 
 /* descriptors.c */
+bool held_still(const struct held *h);       /* it is what it was when we got it */
+void held_close(struct held *h);             /* if it still is */
+bool held_pair(struct held pair[2]);         /* connected sockets; false: none could be made */
 CURLM *held_multi(const struct flavour *fl); /* nothing of it is inherited, or lies on 0-2 */
 int held_above_stdio(int fd); /* moved when it is stdin, stdout or stderr; -1 when that fails */
 bool held_add_socket(struct courier *c, int fd);

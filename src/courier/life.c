@@ -24,7 +24,7 @@ static bool life_no_orphan(struct courier *c, void *arg)
 {
 	(void)arg;
 	for (const struct attempt *a = c->all; a; a = a->next)
-		if ((a->orphan || c->exit_us) && !a->abandoned)
+		if ((a->orphan || a->cancel || a->listeners || c->exit_us) && !a->abandoned)
 			return false;
 	return true;
 }
@@ -131,7 +131,7 @@ static void life_end(struct attempt *a, const char *text)
 	memcpy(end.text, text, strlen(text) + 1);
 	tape_finish(a->tape, &end);
 	a->state = ATTEMPT_ENDED;
-	attempt_tell(a, 0);
+	attempt_count(a, 0);
 }
 
 /* Whoever still waits is let go: a destructor of the program may join that thread. */
@@ -143,8 +143,10 @@ static void life_close(struct courier *c)
 		pthread_mutex_lock(&c->lock);
 	}
 	c->driven = c->closed = true;
-	for (struct attempt *a = c->all; a; a = a->next)
+	for (struct attempt *a = c->all; a; a = a->next) {
 		life_end(a, "the process is exiting");
+		attempt_ring(a);
+	}
 	pthread_cond_broadcast(&c->changed);
 	courier_wake(c);
 }
