@@ -9,6 +9,15 @@
 
 #include "base/flavour.h"
 
+/* Younger than the headers we may be built with; curl.h knows them without a prototype of ours. */
+#if LIBCURL_VERSION_NUM < 0x080400
+CURL **curl_multi_get_handles(CURLM *multi);
+#endif
+#if LIBCURL_VERSION_NUM < 0x080800
+CURLMcode curl_multi_waitfds(CURLM *multi, struct curl_waitfd *fds, unsigned int size,
+                             unsigned int *count);
+#endif
+
 #define CURL_FN(fl, name)  ((__typeof__(&curl_##name))(fl)->fn[FN_##name])
 #define CURL_HAS(fl, name) ((fl)->fn[FN_##name] != 0)
 

@@ -20,26 +20,35 @@
 	X(easy_header)                                                                             \
 	X(easy_nextheader)                                                                         \
 	X(easy_send)                                                                               \
-	X(multi_add_handle)
+	X(multi_init)                                                                              \
+	X(multi_cleanup)                                                                           \
+	X(multi_setopt)                                                                            \
+	X(multi_add_handle)                                                                        \
+	X(multi_remove_handle)                                                                     \
+	X(multi_perform)                                                                           \
+	X(multi_socket_action)                                                                     \
+	X(multi_socket)                                                                            \
+	X(multi_socket_all)                                                                        \
+	X(multi_fdset)                                                                             \
+	X(multi_wait)                                                                              \
+	X(multi_poll)                                                                              \
+	X(multi_timeout)                                                                           \
+	X(multi_assign)                                                                            \
+	X(multi_info_read)                                                                         \
+	X(multi_get_handles)                                                                       \
+	X(multi_waitfds)
 
 /* The functions we only call. Any of them may be missing in an older libcurl: its slot is null. */
 #define CURL_CALLED(X)                                                                             \
 	X(easy_strerror)                                                                           \
+	X(easy_escape)                                                                             \
 	X(easy_upkeep)                                                                             \
 	X(easy_recv)                                                                               \
 	X(free)                                                                                    \
 	X(getdate)                                                                                 \
 	X(global_init)                                                                             \
 	X(global_cleanup)                                                                          \
-	X(multi_init)                                                                              \
-	X(multi_cleanup)                                                                           \
-	X(multi_remove_handle)                                                                     \
-	X(multi_perform)                                                                           \
-	X(multi_wait)                                                                              \
-	X(multi_info_read)                                                                         \
-	X(multi_setopt)                                                                            \
 	X(multi_strerror)                                                                          \
-	X(multi_timeout)                                                                           \
 	X(multi_wakeup)                                                                            \
 	X(share_init)                                                                              \
 	X(share_setopt)                                                                            \

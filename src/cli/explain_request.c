@@ -50,19 +50,26 @@ void explain_mismatch(const struct explained *e, const struct rule *rule, struct
 
 /* --- the body --- */
 
-static bool keep_on(void *ctx, bool paused, bool *resume)
+static enum capture_result render(struct shadow *s, struct captured *form)
 {
-	(void)ctx, (void)resume;
-	if (paused)
-		usleep(PAUSE_US);
-	return true;
+	enum capture_result result = CAPTURE_MORE;
+	struct rendering *r =
+	        capture_begin(&s->capture, s->flavour, s->handle, &s->options, MAX_FORM, &result);
+
+	if (!r)
+		return result;
+	for (;;) {
+		result = capture_step(r);
+		if (result == CAPTURE_PAUSED)
+			usleep(PAUSE_US);
+		else if (result != CAPTURE_MORE)
+			return capture_end(r, result, form);
+	}
 }
 
 static int render_form(const struct explaining *all, struct explained *e)
 {
-	struct shadow *s = &e->shadow;
-	enum capture_result result = capture_render(&s->capture, s->flavour, s->handle, &s->options,
-	                                            MAX_FORM, keep_on, NULL, &e->form);
+	enum capture_result result = render(&e->shadow, &e->form);
 
 	if (result != CAPTURE_DONE)
 		return cli_fail(CLI_CANNOT, all->command, "libcurl cannot render the form: %s",

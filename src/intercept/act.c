@@ -1,62 +1,17 @@
-/* What each verdict does. A sending is shared with the courier (send.h); everything else is played
- * from what the ledger keeps. `delivered` is written last, when the return code is ready: a crash
- * before that makes a retry replay, never send. */
+/* What the verdicts that send do: take the record, build the request, hand it to the courier or
+ * serve it in place. What then comes of it is sending.c's. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "courier/answer.h"
 #include "courier/courier.h"
-#include "courier/fields.h"
-#include "identity/echo.h"
 #include "intercept/carry.h"
 #include "intercept/fetch.h"
 #include "intercept/inplace.h"
 #include "intercept/jar.h"
 #include "intercept/local.h"
-#include "intercept/notice.h"
 #include "intercept/send.h"
-#include "intercept/write.h"
 #include "intercept/writing.h"
-
-enum { LEDGER_SLICE_US = 1000000, ANSWER_REST_US = 1000000 };
-
-static bool is_delivery(CURLcode code)
-{
-	return code == CURLE_OK || code == CURLE_HTTP_RETURNED_ERROR;
-}
-
-static bool has_asked(const struct record_view *view, uint64_t run)
-{
-	for (size_t i = 0; i < view->run_count; i++) {
-		if (view->runs[i].run == run)
-			return view->runs[i].asked_us != 0;
-	}
-	return false;
-}
-
-/* A record that this call did not make is one that its run asked for, and its own key means. */
-static void asked(struct writing *w, const struct record_view *view)
-{
-	uint64_t run = write_run(w);
-
-	if (run && !has_asked(view, run))
-		ledger_asked(w->ledger, view->id, view->generation, run, clock_now());
-	if (w->id.has_own_key)
-		ledger_bind_key(w->ledger, view->id, w->id.own_key);
-}
-
-/* The call is over without a sending of its own. */
-static enum step over(struct writing *w, CURLcode code)
-{
-	w->code = code;
-	w->tally.curlcode = code;
-	w->tally.bytes = w->serving.player.body_seen;
-	tally_write(&w->tally, "write");
-	return STEP_DONE;
-}
-
-/* --- sending --- */
 
 /* One more than the last of this content, also in a record beside it: no two generations of one
  * write may ever come to the same key. */
@@ -131,7 +86,7 @@ static void ready(void *ctx, struct attempt *attempt)
 {
 	struct send *send = ctx;
 
-	local_add(send->hold.id, send, attempt);
+	local_add(send->hold.id, send, attempt, send->looped ? DRIVER_COURIER : DRIVER_CALL);
 	tape_attach(attempt_tape(attempt));
 }
 
@@ -167,120 +122,6 @@ static int start(struct writing *w, struct send *send, const struct carried *car
 	return rc;
 }
 
-/* FAILONERROR ends the playing at the headers, where libcurl returns. The outcome is known only
- * when the rest has come; it usually has, and a body that hangs is left to the courier. */
-static void await_rest(struct writing *w, struct attempt *attempt)
-{
-	int64_t limit = w->serving.player.sink.timeout_us;
-	int64_t until = serve_now_us() + ANSWER_REST_US;
-	struct attempt_phase phase;
-
-	if (limit > 0 && w->serving.player.started_us + limit < until)
-		until = w->serving.player.started_us + limit;
-	for (;;) {
-		attempt_phase(attempt, &phase);
-		if (phase.ended || serve_now_us() >= until)
-			return;
-		attempt_wait(attempt, until);
-	}
-}
-
-static bool attempt_over(struct attempt *attempt)
-{
-	struct attempt_phase phase;
-
-	attempt_phase(attempt, &phase);
-	return phase.ended;
-}
-
-/* The program's side ended the call. Before the gate the write is taken back; after it the courier
- * goes on without the program. */
-static void part(struct send *send, struct attempt *attempt)
-{
-	if (attempt_over(attempt))
-		return;
-	if (send_withdraw(send)) {
-		attempt_cancel(attempt);
-		return;
-	}
-	local_orphaned(send->hold.id, send);
-	attempt_orphan(attempt);
-}
-
-/* The ledger kept the gate shut: nothing was sent, nothing was played. */
-static enum step shut_out(struct writing *w, struct send *send)
-{
-	enum send_gate gate = send_gate(send);
-
-	send_silence(send);
-	send_leave(send, CURLE_OK, 0);
-	if (gate == GATE_LOST) {
-		w->lost = true;
-		return STEP_AGAIN;
-	}
-	return refuse(w, REASON_LEDGER_UNAVAILABLE, NULL, false, false,
-	              "the disk did not take the record");
-}
-
-static bool has_left(struct attempt *attempt)
-{
-	struct attempt_phase phase;
-
-	attempt_phase(attempt, &phase);
-	return phase.gated;
-}
-
-/* A callback jumped out of this call, and its handle is given up. The memory of the call stays as
- * it is, but the sending goes on by itself. */
-static void jumped_out(void *ctx)
-{
-	struct writing *w = ctx;
-
-	part(w->send, w->attempt);
-	send_leave(w->send, CURLE_ABORTED_BY_CALLBACK, w->serving.player.body_seen);
-	attempt_unref(w->attempt);
-}
-
-static enum serve_how serve_guarded(struct writing *w, struct send *send, struct attempt *attempt,
-                                    struct tape_end *end, CURLcode *code)
-{
-	struct playing *playing = &w->serving.playing;
-	enum serve_how how;
-
-	w->send = send;
-	w->attempt = attempt;
-	playing->ctx = w;
-	playing->left = jumped_out;
-	how = serve_tape(&w->serving, attempt_tape(attempt), attempt, end, code);
-	playing->left = NULL;
-	return how;
-}
-
-static enum step serve_sending(struct writing *w, struct send *send, struct attempt *attempt)
-{
-	uint64_t record = send->hold.id;
-	uint32_t generation = (uint32_t)w->tally.generation;
-	struct tape_end end;
-	CURLcode code = CURLE_OK;
-	enum serve_how how = serve_guarded(w, send, attempt, &end, &code);
-
-	if (how == SERVE_ENDED && !w->serving.fed && send_gate(send) != GATE_NOT_SHUT)
-		return shut_out(w, send);
-	if (how == SERVE_ENDED)
-		code = serve_end(&w->serving, &end);
-	else if (code == CURLE_HTTP_RETURNED_ERROR)
-		await_rest(w, attempt);
-	part(send, attempt);
-	w->unsent = !has_left(attempt);
-	jar_return(w->shadow, attempt);
-	courier_stay_back(attempt, &w->shadow->stay);
-	if (is_delivery(code) && attempt_over(attempt) && send_is_done(send))
-		write_delivered(w, record, generation);
-	send_leave(send, code, w->serving.player.body_seen);
-	w->code = code;
-	return STEP_DONE;
-}
-
 static enum ledger_counter counter_of(struct verdict verdict)
 {
 	if (verdict.kind != VERDICT_RESEND)
@@ -297,6 +138,7 @@ static struct send *make_send(struct writing *w, struct verdict verdict, const s
 		return NULL;
 	send->max_response = (size_t)w->process->policy->max_response;
 	send->counter = counter_of(verdict);
+	send->looped = w->looped;
 	snprintf(w->tally.key, sizeof(w->tally.key), "%s", key);
 	w->tally.record = hold->id;
 	w->tally.served = "courier";
@@ -325,7 +167,6 @@ static enum step out_of_memory(struct writing *w, struct send *send)
 static enum step deliver(struct writing *w, struct send *send, struct carried *carried)
 {
 	struct attempt *attempt = NULL;
-	enum step step;
 	int rc;
 
 	if (w->in_place)
@@ -339,9 +180,7 @@ static enum step deliver(struct writing *w, struct send *send, struct carried *c
 		return in_place(w, send, carried, "the process is ending");
 	if (rc != COURIER_OK)
 		return out_of_memory(w, send);
-	step = serve_sending(w, send, attempt);
-	attempt_unref(attempt);
-	return step;
+	return sending_play(w, send, attempt);
 }
 
 enum step act_execute(struct writing *w, const struct record_view *view, struct verdict verdict)
@@ -359,7 +198,7 @@ enum step act_execute(struct writing *w, const struct record_view *view, struct 
 		return refuse(w, rc == LEDGER_FULL ? REASON_LEDGER_FULL : REASON_LEDGER_UNAVAILABLE,
 		              NULL, false, false, NULL);
 	if (verdict.kind != VERDICT_EXECUTE)
-		asked(w, view);
+		act_asked(w, view);
 	send = make_send(w, verdict, &hold, key);
 	if (!send) {
 		ledger_withdraw(w->ledger, &hold, clock_now());
@@ -375,160 +214,4 @@ enum step act_execute(struct writing *w, const struct record_view *view, struct 
 		step = out_of_memory(w, send);
 	carried_free(&carried);
 	return step;
-}
-
-/* --- joining --- */
-
-static enum step joined(struct writing *w, const struct record_view *view, CURLcode code)
-{
-	struct record_view now;
-
-	if (is_delivery(code) && ledger_look(w->ledger, view->id, clock_now(), &now) == LEDGER_OK &&
-	    now.state == REC_DONE && now.generation == view->generation)
-		write_delivered(w, view->id, view->generation);
-	ledger_count(w->ledger, COUNT_joined);
-	return over(w, code);
-}
-
-static enum step join_tape(struct writing *w, const struct record_view *view,
-                           struct attempt *attempt)
-{
-	struct tape_end end;
-	CURLcode code = CURLE_OK;
-	enum serve_how how = serve_tape(&w->serving, attempt_tape(attempt), attempt, &end, &code);
-
-	if (how == SERVE_ENDED && !end.complete && !w->serving.fed)
-		return STEP_AGAIN;
-	if (how == SERVE_ENDED)
-		code = serve_end(&w->serving, &end);
-	else if (code == CURLE_HTTP_RETURNED_ERROR)
-		await_rest(w, attempt);
-	jar_return(w->shadow, attempt);
-	return joined(w, view, code);
-}
-
-/* Another process sends: wait for its record to change, with the program's own deadlines. */
-static enum step join_ledger(struct writing *w, const struct record_view *view)
-{
-	bool gated = view->state == REC_SENT;
-	int64_t patience;
-	CURLcode code = serve_tick(&w->serving, gated, &patience);
-
-	w->attached = view->id;
-	w->attached_generation = view->generation;
-	w->attached_attempt = view->attempts + (gated ? 0 : 1);
-	if (code != CURLE_OK)
-		return over(w, code);
-	ledger_wait(w->ledger, view->id, view->word,
-	            patience < LEDGER_SLICE_US ? patience : LEDGER_SLICE_US);
-	return STEP_AGAIN;
-}
-
-enum step act_join(struct writing *w, const struct record_view *view)
-{
-	bool nested = false;
-	struct attempt *attempt = local_find(view->id, &nested);
-	enum step step;
-
-	if (nested) {
-		attempt_unref(attempt);
-		return refuse(w, REASON_IN_PROGRESS, view, false, false, NULL);
-	}
-	if (w->attached != view->id)
-		asked(w, view);
-	/* A live answer is the other request's; only a stored one can be made this one's. */
-	if (attempt && !w->rule->echo.count && tape_attach(attempt_tape(attempt)))
-		step = join_tape(w, view, attempt);
-	else
-		step = join_ledger(w, view);
-	if (attempt)
-		attempt_unref(attempt);
-	return step;
-}
-
-/* --- replaying --- */
-
-static bool echo(void *ctx, struct span head, struct span body, struct buf *out)
-{
-	const struct writing *w = ctx;
-
-	return echo_answer(&w->rule->echo, w->in.body, fields_find(head, "Content-Type"), body,
-	                   out);
-}
-
-static enum step play_stored(struct writing *w, const struct record_view *view,
-                             struct answer_marks marks, CURLcode *code)
-{
-	struct buf blob = {0}, url = {0};
-	struct tape *tape = NULL;
-	struct tape_end end;
-	long status = 0;
-
-	if (ledger_answer(w->ledger, view, &blob, &status) == LEDGER_OK) {
-		gather_url(&w->shadow->target, &url);
-		marks.url = url.data;
-		marks.edit = w->rule->echo.count ? echo : NULL;
-		marks.ctx = w;
-		tape = answer_load(&blob, &marks);
-	}
-	buf_free(&blob);
-	buf_free(&url);
-	if (!tape || !tape_attach(tape)) {
-		tape_unref(tape);
-		return STEP_AGAIN;
-	}
-	if (serve_tape(&w->serving, tape, NULL, &end, code) == SERVE_ENDED)
-		*code = serve_end(&w->serving, &end);
-	tape_unref(tape);
-	w->tally.status = status;
-	return STEP_DONE;
-}
-
-enum step act_attached(struct writing *w, const struct record_view *view)
-{
-	CURLcode code = CURLE_OK;
-
-	w->attached = 0;
-	if (play_stored(w, view, (struct answer_marks){0}, &code) == STEP_AGAIN)
-		return STEP_AGAIN;
-	w->tally.verdict = verdict_kind_name(VERDICT_JOIN);
-	w->tally.record = view->id;
-	w->tally.generation = view->generation;
-	return joined(w, view, code);
-}
-
-static void add_verdict(struct buf *out, const struct record_view *view)
-{
-	char time[32];
-
-	clock_rfc3339(time, sizeof(time), view->first_sent.wall_us);
-	buf_add_text(out, "replay; first=");
-	buf_add_text(out, time);
-	buf_add_text(out, "; attempts=");
-	buf_add_number(out, view->attempts);
-}
-
-enum step act_replay(struct writing *w, const struct record_view *view, struct verdict verdict)
-{
-	bool only_read = w->process->acting == MODE_REPLAY; /* what it gives is no delivery */
-	struct answer_marks marks = {.replayed = true};
-	struct buf text = {0};
-	CURLcode code = CURLE_OK;
-	enum step step;
-
-	add_verdict(&text, view);
-	marks.verdict = text.failed ? NULL : text.data;
-	memcpy(w->tally.key, view->key, sizeof(w->tally.key));
-	if (!only_read)
-		asked(w, view);
-	step = play_stored(w, view, marks, &code);
-	buf_free(&text);
-	if (step == STEP_AGAIN)
-		return refuse(w, REASON_ANSWER_NOT_KEPT, view, false, false, NULL);
-	if (is_delivery(code) && !only_read)
-		write_delivered(w, view->id, view->generation);
-	ledger_count(w->ledger, COUNT_replayed);
-	if (verdict.replay_late)
-		tally_write(&w->tally, "replay-late");
-	return over(w, code);
 }

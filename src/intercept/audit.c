@@ -286,28 +286,34 @@ static struct audit *audit_new(struct shadow *s, const struct process *process,
 	return a;
 }
 
-CURLcode audit_perform(struct shadow *s, const struct process *process, const struct rule *rule)
+struct audit *audit_begin(struct shadow *s, const struct process *process, const struct rule *rule)
 {
 	struct audit *a = audit_new(s, process, rule);
-	struct redirect *redirect;
-	CURLcode code;
 
 	fetch_give_form(s);
 	shadow_begin(s, NULL);
-	if (!a || watch(a) != 0) {
-		if (a)
-			audit_free(a);
-		if (redirect_possible(s))
-			return redirect_perform(s);
-		return CURL_FN(s->flavour, easy_perform)(s->handle);
-	}
-	code = CURL_FN(s->flavour, easy_perform)(s->handle);
+	if (a && watch(a) == 0)
+		return a;
+	if (a)
+		audit_free(a);
+	return NULL;
+}
+
+struct writing *audit_end(struct audit *a, CURLcode code)
+{
+	struct redirect *redirect = a->redirect;
+
 	chain_end(&a->chain);
 	if (a->watching)
 		identify_sent(a);
 	tell(a, code);
-	redirect = a->redirect;
 	a->redirect = NULL;
 	audit_free(a);
-	return redirect ? redirect_end(redirect, code) : code;
+	return redirect ? redirect_refusal(redirect) : NULL;
+}
+
+void audit_abandon(struct audit *a)
+{
+	chain_end(&a->chain);
+	on_dropped(a);
 }

@@ -9,7 +9,16 @@
 #include "intercept/process.h"
 #include "intercept/shadow.h"
 
-/* curl_easy_perform, watched. `rule` null: a write that no rule names. */
-CURLcode audit_perform(struct shadow *s, const struct process *process, const struct rule *rule);
+struct audit;
+struct writing;
+
+/* Watch the handle until audit_end. `rule` null: a write that no rule names. Null: no memory, or it
+ * cannot be watched: it goes as it is. */
+struct audit *audit_begin(struct shadow *s, const struct process *process, const struct rule *rule);
+/* libcurl has performed it, with `code`: written down. Not null: a redirect led it to a listed
+ * target, and this is the refusal. Frees. */
+struct writing *audit_end(struct audit *a, CURLcode code);
+/* The program gave the handle up in the middle. */
+void audit_abandon(struct audit *a);
 
 #endif

@@ -7,50 +7,65 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "intercept/redirect.h"
 #include "intercept/write.h"
 #include "request/body.h"
 #include "request/capture.h"
 
-enum { PAUSED_SLICE_US = 10000 };
+/* IN_A_ROW: what a program's multi is kept with before it may look after its other transfers. */
+enum { PAUSED_US = 10000, LOOPED_PAUSED_US = 50000, IN_A_ROW = 16 };
 
-static void nap(int64_t us)
+/* Between two steps: progress and deadlines. False: they have ended the call. */
+static bool watch(struct writing *w, int64_t *patience_us)
 {
-	struct timespec t = {0, (us < PAUSED_SLICE_US ? us : PAUSED_SLICE_US) * 1000};
-
-	if (us > 0)
-		nanosleep(&t, NULL);
+	w->code = serve_tick(&w->serving, true, patience_us);
+	return w->code == CURLE_OK;
 }
 
-static bool watch(void *ctx, bool paused, bool *resume)
+/* A pause ends when the program says so; what a form waits for may come without a word. */
+static enum step paused(struct writing *w, int64_t patience_us)
 {
-	struct writing *w = ctx;
-	unsigned resumed = w->serving.playing.resumed;
-	int64_t patience;
+	int64_t slice = w->looped ? LOOPED_PAUSED_US : PAUSED_US;
 
-	w->code = serve_tick(&w->serving, true, &patience);
-	if (w->code != CURLE_OK)
-		return false;
-	*resume = w->serving.playing.resumed != resumed;
-	if (paused && !*resume)
-		nap(patience);
-	return true;
+	return write_wait(w,
+	                  (struct wait){.kind = WAIT_TIME,
+	                                .until_us = serve_now_us() +
+	                                            (patience_us < slice ? patience_us : slice)});
 }
 
-static enum verdict_reason ended(struct writing *w, CURLcode code, const char *text)
+static enum step breathe(struct writing *w)
+{
+	return write_wait(w, (struct wait){.kind = WAIT_TIME, .until_us = serve_now_us()});
+}
+
+static bool is_resumed(const struct writing *w)
+{
+	return w->serving.playing.resumed != w->resumed;
+}
+
+static enum step ended(struct writing *w, CURLcode code, const char *text)
 {
 	w->code = player_end(&w->serving.player, code, text);
-	w->over = true;
-	return REASON_NONE;
+	return STEP_DONE;
 }
 
-static enum verdict_reason no_room(struct ledger_error *error)
+static enum step stopped(struct writing *w)
 {
-	snprintf(error->text, sizeof(error->text),
+	return ended(w, w->code, NULL);
+}
+
+static enum step no_room(struct writing *w)
+{
+	snprintf(w->error.text, sizeof(w->error.text),
 	         "there is neither memory nor disk to keep the request's body");
-	return REASON_LEDGER_UNAVAILABLE;
+	return write_failed(w, REASON_LEDGER_UNAVAILABLE);
+}
+
+static enum step known(struct writing *w)
+{
+	w->stage = write_identified;
+	return STEP_AGAIN;
 }
 
 /* --- as libcurl alone would send it --- */
@@ -107,6 +122,19 @@ static void take_back(struct shadow *s)
 	set(s->handle, CURLOPT_SEEKDATA, options_pointer(&s->options, CURLOPT_SEEKDATA));
 }
 
+static enum step natively_done(struct writing *w)
+{
+	struct redirect *redirect = w->redirect;
+
+	w->redirect = NULL;
+	w->code = w->native_code;
+	if (!redirect || !redirect_refuses(redirect, w))
+		return STEP_DONE;
+	w->unplayed = false;
+	w->shadow->playing = &w->serving.playing;
+	return STEP_AGAIN;
+}
+
 /* On the program's own handle, as it came; and that is said, if there is something to say. False:
  * it cannot be sent again, or not at all. */
 static bool natively(struct writing *w, const char *why)
@@ -118,54 +146,45 @@ static bool natively(struct writing *w, const char *why)
 	if (why)
 		write_unprotected(s, w->process, w->rule, why);
 	s->playing = NULL; /* what the program asks of its handle now is libcurl's to answer */
-	w->code = !why && redirect_possible(s) ? redirect_perform(s)
-	                                       : CURL_FN(s->flavour, easy_perform)(s->handle);
-	w->unplayed = w->over = true;
+	w->redirect = !why && redirect_possible(s) ? redirect_begin(s) : NULL;
+	w->unplayed = true;
+	w->stage = natively_done;
 	return true;
 }
 
 /* `read` null: nothing was read of it. */
-static enum verdict_reason oversize(struct writing *w, struct payload *read)
+static enum step oversize(struct writing *w, struct payload *read)
 {
 	struct shadow *s = w->shadow;
-	bool sent;
-	struct lent *l = NULL; /* on the heap: a callback may jump out of the perform */
 
 	if (w->rule->oversize == OVERSIZE_REFUSE && w->process->acting != MODE_INJECT)
-		return REASON_BODY_TOO_LARGE;
+		return write_failed(w, REASON_BODY_TOO_LARGE);
 	if (capture_has_stream(&s->options)) /* it is half read */
-		return REASON_BODY_TOO_LARGE;
+		return write_failed(w, REASON_BODY_TOO_LARGE);
 	if (read) {
-		l = payload_seal(read) == 0 ? calloc(1, sizeof(*l)) : NULL;
-		if (!l)
-			return REASON_BODY_TOO_LARGE;
-		l->read.payload = read;
-		l->source = body_source_of(&s->options);
-		lend(s, l);
+		w->lent = payload_seal(read) == 0 ? calloc(1, sizeof(*w->lent)) : NULL;
+		if (!w->lent)
+			return write_failed(w, REASON_BODY_TOO_LARGE);
+		w->lent->read.payload = read;
+		w->lent->source = w->source;
+		lend(s, w->lent);
 	}
-	sent = natively(w, "larger than max_request");
-	if (l)
-		take_back(s);
-	free(l);
-	return sent ? REASON_NONE : REASON_BODY_TOO_LARGE;
+	if (natively(w, "larger than max_request"))
+		return STEP_NATIVE;
+	return write_failed(w, REASON_BODY_TOO_LARGE);
 }
 
-void fetch_pass(struct writing *w)
+enum step fetch_pass(struct writing *w)
 {
-	struct shadow *s = w->shadow;
-	struct lent *l = calloc(1, sizeof(*l)); /* on the heap, as above */
-
-	w->over = true;
+	w->lent = calloc(1, sizeof(*w->lent));
 	w->code = CURLE_OUT_OF_MEMORY;
-	if (!l)
-		return;
-	l->read.payload = w->payload;
-	l->source = body_source_of(&s->options);
-	l->whole = true;
-	lend(s, l);
-	natively(w, NULL);
-	take_back(s);
-	free(l);
+	if (!w->lent)
+		return STEP_DONE;
+	w->lent->read.payload = w->payload;
+	w->lent->source = w->source;
+	w->lent->whole = true;
+	lend(w->shadow, w->lent);
+	return natively(w, NULL) ? STEP_NATIVE : STEP_DONE;
 }
 
 /* --- a read callback --- */
@@ -194,45 +213,80 @@ static void use_unsent(struct writing *w, const struct body_source *source)
 	forget_unsent(w->shadow);
 }
 
-static enum verdict_reason drained(struct writing *w, const struct body_source *source)
+static enum step drained(struct writing *w)
 {
-	use_unsent(w, source);
-	w->body_size = source->size;
+	use_unsent(w, &w->source);
+	w->body_size = w->source.size;
 	w->in.body = payload_bytes(w->payload);
-	w->serving.player.sink.upload_size = source->size > 0 ? source->size : 0;
-	return REASON_NONE;
+	w->serving.player.sink.upload_size = w->source.size > 0 ? w->source.size : 0;
+	return known(w);
 }
 
-static enum verdict_reason fetch_stream(struct writing *w, struct ledger_error *error)
-{
-	struct body_source source = body_source_of(&w->shadow->options);
-	size_t limit = (size_t)w->rule->max_request;
+static enum step read_over(struct writing *w, enum body_drained result);
 
-	if (source.size > (curl_off_t)limit)
-		return oversize(w, NULL);
-	w->payload = payload_new();
-	if (!w->payload)
-		return no_room(error);
-	switch (body_drain(&source, limit, watch, w, w->payload)) {
+static enum step read_stream(struct writing *w)
+{
+	size_t limit = (size_t)w->rule->max_request;
+	enum body_drained result;
+	int64_t patience_us = 0;
+
+	for (int i = 0; i < IN_A_ROW || !w->looped; i++) {
+		result = body_read(&w->source, limit, w->payload);
+		w->resumed = w->serving.playing.resumed; /* what it said before it paused */
+		if (result != BODY_MORE)
+			return read_over(w, result);
+		if (!watch(w, &patience_us))
+			return stopped(w);
+	}
+	return breathe(w);
+}
+
+static enum step stream_paused(struct writing *w)
+{
+	int64_t patience_us;
+
+	if (!watch(w, &patience_us))
+		return stopped(w);
+	if (!is_resumed(w))
+		return paused(w, patience_us);
+	w->stage = read_stream;
+	return STEP_AGAIN;
+}
+
+static enum step read_over(struct writing *w, enum body_drained result)
+{
+	switch (result) {
 	case BODY_DRAINED:
-		return drained(w, &source);
+		return drained(w);
+	case BODY_PAUSED:
+		w->stage = stream_paused;
+		return STEP_AGAIN;
 	case BODY_ABORTED:
 		return ended(w, CURLE_ABORTED_BY_CALLBACK, "operation aborted by callback");
 	case BODY_FUNNY:
 		return ended(w, CURLE_READ_ERROR, "read function returned funny value");
 	case BODY_OVERSIZE:
 		return oversize(w, w->payload);
-	case BODY_STOPPED:
-		return ended(w, w->code, NULL);
-	case BODY_NO_MEMORY:
-		break;
+	default:
+		return no_room(w);
 	}
-	return no_room(error);
+}
+
+static enum step fetch_stream(struct writing *w)
+{
+	w->source = body_source_of(&w->shadow->options);
+	if (w->source.size > (curl_off_t)w->rule->max_request)
+		return oversize(w, NULL);
+	w->payload = payload_new();
+	if (!w->payload)
+		return no_room(w);
+	w->stage = read_stream;
+	return STEP_AGAIN;
 }
 
 /* --- a form --- */
 
-static enum verdict_reason rendered(struct writing *w, const struct captured *out)
+static enum step rendered(struct writing *w, const struct captured *out)
 {
 	w->payload = out->body;
 	w->body_size = out->size;
@@ -240,54 +294,107 @@ static enum verdict_reason rendered(struct writing *w, const struct captured *ou
 	w->in.body = payload_bytes(out->body);
 	w->in.content_type = span_of(out->type);
 	w->serving.player.sink.upload_size = out->size > 0 ? out->size : 0;
-	return REASON_NONE;
+	return known(w);
 }
 
-static enum verdict_reason fetch_form(struct writing *w, struct ledger_error *error)
+static enum step no_form(struct writing *w)
 {
-	struct shadow *s = w->shadow;
+	if (natively(w, "a form that could not be rendered"))
+		return STEP_NATIVE;
+	return ended(w, CURLE_SEND_FAIL_REWIND, NULL);
+}
+
+static enum step render_over(struct writing *w, enum capture_result result)
+{
 	struct captured out;
 
-	switch (capture_render(&s->capture, s->flavour, s->handle, &s->options,
-	                       (size_t)w->rule->max_request, watch, w, &out)) {
+	result = capture_end(w->rendering, result, &out);
+	w->rendering = NULL;
+	switch (result) {
 	case CAPTURE_DONE:
 		return rendered(w, &out);
 	case CAPTURE_FAILED:
 		return ended(w, out.code, out.error[0] ? out.error : NULL);
 	case CAPTURE_OVERSIZE:
 		return oversize(w, NULL);
-	case CAPTURE_STOPPED:
-		return ended(w, w->code, NULL);
 	case CAPTURE_CANNOT:
-		if (natively(w, "a form that could not be rendered"))
-			return REASON_NONE;
-		return ended(w, CURLE_SEND_FAIL_REWIND, NULL);
-	case CAPTURE_NO_MEMORY:
-		break;
+		return no_form(w);
+	case CAPTURE_PAUSED:
+		return stopped(w);
+	default:
+		return no_room(w);
 	}
-	return no_room(error);
+}
+
+static void resume_if_told(struct writing *w)
+{
+	if (!is_resumed(w))
+		return;
+	w->resumed = w->serving.playing.resumed;
+	capture_resume(w->rendering);
+}
+
+/* The program's read callbacks run in here. */
+static enum step render_form(struct writing *w)
+{
+	enum capture_result result = CAPTURE_MORE;
+	int64_t patience_us = 0;
+
+	resume_if_told(w);
+	for (int i = 0; result == CAPTURE_MORE && (i < IN_A_ROW || !w->looped); i++) {
+		result = capture_step(w->rendering);
+		w->resumed = w->serving.playing.resumed;
+		if (result != CAPTURE_MORE && result != CAPTURE_PAUSED)
+			return render_over(w, result);
+		if (!watch(w, &patience_us))
+			return render_over(w, CAPTURE_PAUSED);
+		resume_if_told(w);
+	}
+	return result == CAPTURE_PAUSED ? paused(w, patience_us) : breathe(w);
+}
+
+static enum step fetch_form(struct writing *w)
+{
+	struct shadow *s = w->shadow;
+	enum capture_result why;
+
+	w->rendering = capture_begin(&s->capture, s->flavour, s->handle, &s->options,
+	                             (size_t)w->rule->max_request, &why);
+	w->resumed = w->serving.playing.resumed;
+	if (!w->rendering)
+		return why == CAPTURE_CANNOT ? no_form(w) : no_room(w);
+	w->stage = render_form;
+	return STEP_AGAIN;
 }
 
 /* --- for everybody --- */
 
-enum verdict_reason fetch_body(struct writing *w, struct ledger_error *error)
+enum step fetch_body(struct writing *w)
 {
 	switch (request_body_kind(&w->shadow->options)) {
 	case REQUEST_READ:
 	case REQUEST_UPLOAD:
-		return fetch_stream(w, error);
+		return fetch_stream(w);
 	case REQUEST_MIME:
 	case REQUEST_FORMPOST:
-		return fetch_form(w, error);
+		return fetch_form(w);
 	default:
 		break;
 	}
-	return w->in.body.n > (size_t)w->rule->max_request ? oversize(w, NULL) : REASON_NONE;
+	return w->in.body.n > (size_t)w->rule->max_request ? oversize(w, NULL) : known(w);
 }
 
 void fetch_end(struct writing *w)
 {
 	struct body_source source;
+
+	if (w->rendering)
+		capture_end(w->rendering, CAPTURE_PAUSED, &(struct captured){0});
+	if (w->redirect)
+		redirect_abandon(w->redirect);
+	if (w->lent)
+		take_back(w->shadow);
+	free(w->lent);
 
 	if (w->payload && w->unsent && !w->body_type) {
 		source = body_source_of(&w->shadow->options);

@@ -1,15 +1,16 @@
-/* The body of a write, fetched before anything is decided about it. */
+/* The body of a write, fetched before anything is decided about it, step by step. */
 #ifndef SENDONCE_INTERCEPT_FETCH_H
 #define SENDONCE_INTERCEPT_FETCH_H
 
 #include "courier/courier.h"
 #include "intercept/writing.h"
 
-/* Read, or rendered, what the request will carry: w->in.body and w->payload. A reason: refuse.
- * w->over: the call has ended, with w->code. */
-enum verdict_reason fetch_body(struct writing *w, struct ledger_error *error);
-/* No rule names the request after all: libcurl performs it, the body that was read first. */
-void fetch_pass(struct writing *w);
+/* A stage: read, or render, what the request will carry (w->in.body and w->payload), in as many
+ * steps as it takes, and go on with write_identified. */
+enum step fetch_body(struct writing *w);
+/* A stage: no rule names the request after all; libcurl performs it, the body that was read first.
+ */
+enum step fetch_pass(struct writing *w);
 /* What the call leaves behind. A body of which no byte left is kept for the next call: the
  * program's stream is at its end, where libcurl would not have touched it. */
 void fetch_end(struct writing *w);

@@ -13,13 +13,13 @@
 #include "base/curlapi.h"
 #include "intercept/audit.h"
 #include "intercept/chain.h"
-#include "intercept/choose.h"
+#include "intercept/decide.h"
 #include "intercept/fetch.h"
-#include "intercept/gather.h"
-#include "intercept/inplace.h"
+#include "intercept/multi_hooks.h"
 #include "intercept/names.h"
 #include "intercept/notice.h"
 #include "intercept/process.h"
+#include "intercept/pseudo.h"
 #include "intercept/redirect.h"
 #include "intercept/replay.h"
 #include "intercept/serve.h"
@@ -56,6 +56,8 @@ static void hook_easy_cleanup(CURL *handle)
 
 	int saved = errno;
 
+	if (s)
+		multi_handle_dropped(s);
 	if (s && s->chain)
 		chain_dropped(s->chain);
 	if (s) {
@@ -141,103 +143,93 @@ static CURLcode hook_easy_setopt(CURL *handle, CURLoption option, uintptr_t word
 	return code;
 }
 
-/* Only written down: a listed write in mode audit, an unlisted one where the policy wants them. */
-static bool is_audited(const struct shadow *s, const struct process *process,
-                       const struct rule *rule)
+/* Performed by libcurl on the program's own handle. */
+static CURLcode natively(struct shadow *s)
 {
-	if (options_long(&s->options, CURLOPT_CONNECT_ONLY, 0))
-		return false;
-	if (rule)
-		return process->state == PROCESS_AUDIT;
-	return process->unlisted && !request_is_read(request_method(&s->options));
+	shadow_begin(s, NULL);
+	if (!fetch_give_form(s))
+		return CURLE_SEND_FAIL_REWIND;
+	return CURL_FN(s->flavour, easy_perform)(s->handle);
 }
 
-enum answerer { LIBCURL, US };
-
-/* Who performs. US: *code is what the program gets. */
-static enum answerer perform(struct shadow *s, CURLcode *code)
+static CURLcode watched(struct shadow *s)
 {
-	const struct process *process = process_get();
-	const struct rule *rule;
-	const char *obstacle;
+	struct redirect *redirect = redirect_begin(s);
+	CURLcode code = natively(s);
+	struct writing *refusal = redirect ? redirect_end(redirect) : NULL;
 
-	if (process->state == PROCESS_OFF)
-		return LIBCURL;
-	if (request_target_update(&s->target, s->flavour, &s->options) != 0 || !s->target.valid)
-		return replay_stops(s, process, code) ? US : LIBCURL;
-	if (process->state == PROCESS_BROKEN) {
-		if (request_is_read(request_method(&s->options)))
-			return LIBCURL;
-		*code = write_refuse_policy(s, process);
-		return US;
+	return refusal ? write_through(refusal) : code;
+}
+
+static CURLcode audited(struct shadow *s, const struct decision *d)
+{
+	struct audit *audit = audit_begin(s, d->process, d->rule);
+	struct writing *refusal;
+	CURLcode code;
+
+	if (!audit)
+		return redirect_possible(s) ? watched(s) : natively(s);
+	code = CURL_FN(s->flavour, easy_perform)(s->handle);
+	refusal = audit_end(audit, code);
+	return refusal ? write_through(refusal) : code;
+}
+
+static CURLcode perform(struct shadow *s, int saved)
+{
+	struct decision d = decide(s);
+	CURLcode code;
+
+	errno = saved;
+	switch (d.way) {
+	case WAY_WRITE:
+		code = write_through(write_begin(s, d.process, d.rule, d.in_place));
+		break;
+	case WAY_REFUSE:
+		code = write_through(write_begin_refusal(s, d.process, d.rule, d.reason));
+		break;
+	case WAY_POLICY:
+		code = write_through(write_begin_policy(s, d.process));
+		break;
+	case WAY_STOP:
+		code = replay_stop_raw(s, d.process);
+		break;
+	case WAY_AUDIT:
+		return audited(s, &d);
+	case WAY_REDIRECT:
+		return watched(s);
+	default:
+		return natively(s);
 	}
-	rule = choose_rule(s, process);
-	if (is_audited(s, process, rule)) {
-		*code = audit_perform(s, process, rule);
-		return US;
-	}
-	if (!rule && replay_stops(s, process, code))
-		return US;
-	if (!rule && write_refuses_unlisted(s, process)) {
-		*code = write_refuse(s, process, NULL, REASON_UNLISTED);
-		return US;
-	}
-	if (!rule || process->state == PROCESS_AUDIT)
-		return LIBCURL;
-	obstacle = gather_obstacle(s);
-	if (obstacle && process->acting == MODE_REPLAY && !inplace_can(s)) {
-		*code = write_refuse(s, process, rule, REASON_REPLAY_MISS);
-		return US;
-	}
-	if (obstacle && !inplace_can(s)) {
-		write_unprotected(s, process, rule, obstacle);
-		return LIBCURL;
-	}
-	*code = write_perform(s, process, rule, obstacle);
-	return US;
+	errno = saved;
+	return code;
+}
+
+/* What an error of the transfer itself left in the buffer stays. */
+static void say_used(struct shadow *s)
+{
+	struct player voice = {0};
+	struct player *p = s->playing ? s->playing->player : &voice;
+
+	voice.sink.error_buffer = options_pointer(&s->options, CURLOPT_ERRORBUFFER);
+	if (s->playing || pseudo_is_silent(s->pseudo))
+		player_error(p, "easy handle already used in multi handle");
 }
 
 static CURLcode hook_easy_perform(CURL *handle)
 {
 	struct shadow *s;
 	const struct flavour *fl = flavour_of(handle, &s, CALLER());
-	CURLcode code = CURLE_FAILED_INIT;
 	int saved = errno;
 
-	if (s && s->playing) /* as libcurl: not inside a callback of the same handle */
-		player_error(s->playing->player, "easy handle already used in multi handle");
-	if (!fl || (s && s->playing))
+	if (!fl)
 		return CURLE_FAILED_INIT;
-	if (s && !s->chain) { /* with one, libcurl itself says no */
-		enum answerer who = perform(s, &code);
-		if (who == LIBCURL) {
-			shadow_begin(s, NULL);
-			if (!fetch_give_form(s)) {
-				code = CURLE_SEND_FAIL_REWIND;
-				who = US;
-			}
-		}
-		errno = saved;
-		if (who == US)
-			return code;
+	if (s && (s->playing || s->pseudo)) { /* as libcurl: not in a multi, nor in a callback */
+		say_used(s);
+		return CURLE_FAILED_INIT;
 	}
-	if (s && redirect_possible(s))
-		return redirect_perform(s);
-	return CURL_FN(fl, easy_perform)(handle);
-}
-
-/* Before the sender has told anything. */
-static struct info *early_info(const struct shadow *s)
-{
-	const char *url = options_text(&s->options, CURLOPT_URL);
-	struct info *info = info_new();
-
-	if (!info)
-		return NULL;
-	if (url)
-		info_set_text(info, CURLINFO_EFFECTIVE_URL, url);
-	info_set_text(info, CURLINFO_EFFECTIVE_METHOD, request_method(&s->options));
-	return info;
+	if (!s || s->chain) /* with one, libcurl itself says no */
+		return CURL_FN(fl, easy_perform)(handle);
+	return perform(s, saved);
 }
 
 /* During a transfer the answer as far as it was given; afterwards what the last tape ended with. */
@@ -250,7 +242,7 @@ static struct info *current_info(struct shadow *s)
 		return s->info;
 	info = p->tape ? tape_info_copy(p->tape) : NULL;
 	if (!info)
-		info = early_info(s);
+		info = serve_early_info(s);
 	if (info) {
 		moment_show(&p->moment, p->player, info);
 		serve_time(p->player, info);
@@ -279,15 +271,25 @@ static CURLcode hook_easy_getinfo(CURL *handle, CURLINFO id, uintptr_t word)
 	return CURL_FN(fl, easy_getinfo)(handle, id, word);
 }
 
+static CURLcode pause_played(struct shadow *s, int bits)
+{
+	struct playing *p = s->playing;
+	CURLcode code;
+
+	p->resumed += !(bits & CURLPAUSE_SEND);
+	code = player_pause(p->player, bits);
+	if (!(bits & CURLPAUSE_RECV) || !(bits & CURLPAUSE_SEND))
+		multi_handle_resumed(s);
+	return code;
+}
+
 static CURLcode hook_easy_pause(CURL *handle, int bits)
 {
 	struct shadow *s;
 	const struct flavour *fl = flavour_of(handle, &s, CALLER());
 
-	if (s && s->playing) {
-		s->playing->resumed += !(bits & CURLPAUSE_SEND);
-		return player_pause(s->playing->player, bits);
-	}
+	if (s && s->playing)
+		return pause_played(s, bits);
 	return fl ? CURL_FN(fl, easy_pause)(handle, bits) : CURLE_FAILED_INIT;
 }
 
@@ -348,63 +350,6 @@ static CURLcode hook_easy_send(CURL *handle, const void *data, size_t n, size_t 
 		report_raw(s);
 	errno = saved;
 	return fl ? CURL_FN(fl, easy_send)(handle, data, n, sent) : CURLE_FAILED_INIT;
-}
-
-/* Writes of a program's multi are not protected in this version, but never in silence. */
-static const char *why_not_added(struct shadow *s, const struct process *process)
-{
-	const struct rule *rule;
-
-	if (request_target_update(&s->target, s->flavour, &s->options) != 0 || !s->target.valid)
-		return replay_would_stop(s, process) ? "replay-miss" : NULL;
-	if (process->state == PROCESS_BROKEN)
-		return request_is_read(request_method(&s->options)) ? NULL : "policy-invalid";
-	rule = choose_rule(s, process);
-	if (rule && process->state == PROCESS_ON && process->acting == MODE_REPLAY)
-		return "replay-miss";
-	if (rule)
-		write_unprotected(s, process, rule, "multi interface");
-	else if (replay_would_stop(s, process) || write_refuses_unlisted(s, process))
-		return "unlisted";
-	return NULL;
-}
-
-static CURLMcode look_at_added(struct shadow *s)
-{
-	const struct process *process = process_get();
-	const char *reason = NULL;
-	struct event event;
-
-	if (process->state != PROCESS_OFF)
-		reason = why_not_added(s, process);
-	if (!reason)
-		return CURLM_OK;
-	event = notice_event(process, "refusal");
-	event.method = request_method(&s->options);
-	event.host = s->target.host;
-	event.reason = reason;
-	event.text = process->error;
-	notice_send(process, &event);
-	return CURLM_INTERNAL_ERROR;
-}
-
-static CURLMcode hook_multi_add_handle(CURLM *multi, CURL *handle)
-{
-	struct shadow *s;
-	const struct flavour *fl = flavour_of(handle, &s, CALLER());
-	CURLMcode code = CURLM_OK;
-	int saved = errno;
-
-	if (!fl)
-		return CURLM_BAD_EASY_HANDLE;
-	if (s && !s->chain) {
-		code = look_at_added(s);
-		if (!fetch_give_form(s) && code == CURLM_OK)
-			code = CURLM_INTERNAL_ERROR;
-		shadow_begin(s, NULL);
-	}
-	errno = saved;
-	return code == CURLM_OK ? CURL_FN(fl, multi_add_handle)(multi, handle) : code;
 }
 
 __attribute__((visibility("default"))) int sendonce_core_start(const struct preload_api *preload,

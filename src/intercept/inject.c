@@ -12,7 +12,6 @@
 #include "intercept/carry.h"
 #include "intercept/fetch.h"
 #include "intercept/inplace.h"
-#include "intercept/life.h"
 #include "intercept/turn.h"
 #include "intercept/write.h"
 
@@ -170,7 +169,8 @@ static enum step deliver(struct writing *w, struct send *send, const struct reco
 	return step;
 }
 
-static enum step once(struct writing *w, const struct domain *d)
+/* True: somebody else was faster, look again. */
+static bool is_lost(struct writing *w, const struct domain *d, enum step *step)
 {
 	struct stamp now = clock_now();
 	struct record_view view;
@@ -192,15 +192,16 @@ static enum step once(struct writing *w, const struct domain *d)
 	if (rc == LEDGER_OK && takes_hold(verdict)) {
 		rc = take_hold(w, d, &view, verdict, &hold);
 		if (rc == LEDGER_LOST)
-			return STEP_AGAIN;
-		if (rc == LEDGER_OK)
-			return deliver(w, make_send(w, verdict, &hold), &view);
+			return true;
+	} else {
+		rc = LEDGER_NONE;
 	}
-	return deliver(w, make_send(w, verdict, NULL), &view);
+	*step = deliver(w, make_send(w, verdict, rc == LEDGER_OK ? &hold : NULL), &view);
+	return false;
 }
 
 /* Without a key of ours; `silent`: what there is to say was said. */
-static void as_it_came(struct writing *w, bool silent)
+static enum step as_it_came(struct writing *w, bool silent)
 {
 	struct send *send;
 
@@ -208,26 +209,26 @@ static void as_it_came(struct writing *w, bool silent)
 	send = make_send(w, (struct verdict){.kind = VERDICT_EXECUTE}, NULL);
 	if (send && silent)
 		send_silence(send);
-	deliver(w, send, &(struct record_view){0});
+	return deliver(w, send, &(struct record_view){0});
 }
 
-void inject_perform(struct writing *w, enum verdict_reason failed, const char *why)
+enum step inject_failed(struct writing *w, enum verdict_reason failed, const char *why)
+{
+	write_unprotected(w->shadow, w->process, w->rule, why ? why : verdict_reason_name(failed));
+	return as_it_came(w, true);
+}
+
+enum step inject_send(struct writing *w)
 {
 	struct domain domain;
-	enum step step = STEP_AGAIN;
+	enum step step;
 
-	if (failed == REASON_NONE && identity_complete(&w->in, &w->id) != IDENTITY_OK)
-		failed = REASON_LEDGER_UNAVAILABLE;
-	if (failed != REASON_NONE) {
-		write_unprotected(w->shadow, w->process, w->rule,
-		                  why ? why : verdict_reason_name(failed));
-		as_it_came(w, true);
-		return;
-	}
-	life_start(w->shadow->flavour);
+	if (identity_complete(&w->in, &w->id) != IDENTITY_OK)
+		return inject_failed(w, REASON_LEDGER_UNAVAILABLE, NULL);
 	make_domain(w, &domain);
-	for (int i = 0; i < TRIES && step == STEP_AGAIN; i++)
-		step = once(w, &domain);
-	if (step == STEP_AGAIN)
-		as_it_came(w, false);
+	for (int i = 0; i < TRIES; i++) {
+		if (!is_lost(w, &domain, &step))
+			return step;
+	}
+	return as_it_came(w, false);
 }

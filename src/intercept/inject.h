@@ -8,8 +8,10 @@
 
 #include "intercept/writing.h"
 
-/* After the identity was made, or could not be (`failed`, and in words `why`, which may be null):
- * then the request goes as it came, and that is said. Sets w->code. */
-void inject_perform(struct writing *w, enum verdict_reason failed, const char *why);
+/* The identity is made: look for the key and send. */
+enum step inject_send(struct writing *w);
+/* It could not be made (`failed`, and in words `why`, which may be null): the request goes as it
+ * came, and that is said. */
+enum step inject_failed(struct writing *w, enum verdict_reason failed, const char *why);
 
 #endif

@@ -1,7 +1,8 @@
 /* See inplace.h. The callbacks feed the same parts that the courier feeds: passes counts the wire
  * sends, the send asks the ledger, and what comes back goes onto a tape, from which the outcome is
  * computed and the answer stored. Nobody else reads that tape: who joins this write waits in the
- * ledger. The pieces are on the heap, since a callback may jump out of the perform. */
+ * ledger. The pieces are on the heap: a program's multi performs when it likes, and a callback may
+ * jump out of a perform. */
 #include "intercept/inplace.h"
 
 #include <stdlib.h>
@@ -28,7 +29,7 @@ struct inplace {
 	const struct curl_slist *copied; /* the program's list that the two below were made from */
 	struct curl_slist *headers, *bare; /* with and without the key */
 	struct curl_slist *old[2];         /* replaced in the middle of the transfer */
-	bool unsent, fed, torn, lent_fields, lent_size;
+	bool unsent, fed, torn, chained, lent_fields, lent_size;
 	struct fetch_reader reader;
 	int64_t renew_us, bytes;
 };
@@ -364,27 +365,35 @@ static CURLcode lend_body(struct inplace *p)
 	return code;
 }
 
-/* `code` stays what it was where nothing could be performed. */
-static void perform(struct inplace *p, CURLcode *code)
+/* False: nothing can be performed, and *code is what the call comes to. */
+static bool prepare(struct inplace *p, CURLcode *code)
 {
 	struct shadow *s = p->shadow;
 	CURLcode bad;
-	bool ready;
 
+	*code = CURLE_OUT_OF_MEMORY;
 	if (chain_begin(&p->chain, s, &calls, p) != 0)
-		return;
+		return false;
+	p->chained = true;
+	s->playing = NULL; /* what the program asks of its handle now is libcurl's to answer */
 	bad = lend_body(p);
 	if (bad == CURLE_OK)
 		bad = lend_url(p);
-	if (bad != CURLE_OK)
+	if (bad != CURLE_OK) {
 		*code = bad;
-	ready = bad == CURLE_OK && avoid_stale(p) == CURLE_OK &&
-	        chain_override(&p->chain, CURLOPT_HTTPHEADER, (uintptr_t)p->headers) == CURLE_OK &&
-	        pass_before(p) == 0;
-	s->playing = NULL; /* what the program asks of its handle now is libcurl's to answer */
-	if (ready)
-		*code = CURL_FN(s->flavour, easy_perform)(s->handle);
+		return false;
+	}
+	return avoid_stale(p) == CURLE_OK &&
+	       chain_override(&p->chain, CURLOPT_HTTPHEADER, (uintptr_t)p->headers) == CURLE_OK &&
+	       pass_before(p) == 0;
+}
+
+static void unchain(struct inplace *p)
+{
+	if (!p->chained)
+		return;
 	chain_end(&p->chain);
+	p->chained = false;
 	take_fields_back(p);
 	take_size_back(p);
 }
@@ -442,6 +451,7 @@ static enum step shut_out(struct inplace *p)
 	w->tally.reason = w->tally.served = NULL; /* whatever comes now is not in place */
 	if (gate == GATE_LOST) {
 		w->lost = true;
+		w->stage = write_look;
 		return STEP_AGAIN;
 	}
 	return refuse(w, REASON_LEDGER_UNAVAILABLE, NULL, false, false,
@@ -472,22 +482,41 @@ static enum step finish(struct inplace *p, CURLcode code)
 	return STEP_DONE;
 }
 
-enum step inplace_send(struct writing *w, struct send *send, struct carried *carried)
+static enum step performed(struct writing *w)
 {
-	struct inplace *p = inplace_new(w, send, carried);
-	CURLcode code = CURLE_OUT_OF_MEMORY;
+	struct inplace *p = w->inplace;
 	enum step step;
 
-	if (!p) {
-		send_drop(send);
-		w->code = code;
-		return STEP_DONE;
-	}
-	if (!send->always)
-		local_add(send->hold.id, send, NULL);
-	perform(p, &code);
-	step = finish(p, code);
+	unchain(p);
+	w->inplace = NULL;
+	step = finish(p, w->native_code);
 	w->unplayed = !w->shadow->playing; /* what getinfo tells is libcurl's own */
 	inplace_free(p);
 	return step;
+}
+
+void inplace_abandon(struct writing *w)
+{
+	struct inplace *p = w->inplace;
+
+	w->inplace = NULL;
+	w->unplayed = true;
+	unchain(p);
+	on_dropped(p);
+}
+
+enum step inplace_send(struct writing *w, struct send *send, struct carried *carried)
+{
+	struct inplace *p = inplace_new(w, send, carried);
+
+	if (!p) {
+		send_drop(send);
+		w->code = CURLE_OUT_OF_MEMORY;
+		return STEP_DONE;
+	}
+	w->inplace = p;
+	w->stage = performed;
+	if (!send->always)
+		local_add(send->hold.id, send, NULL, w->looped ? DRIVER_LOOP : DRIVER_CALL);
+	return prepare(p, &w->native_code) ? STEP_NATIVE : STEP_AGAIN;
 }

@@ -11,9 +11,11 @@
 #include "intercept/send.h"
 #include "intercept/writing.h"
 
-/* Perform on the program's handle what `send` holds, with the key as `carried` says; takes both
- * over. */
+/* Have the program's handle perform what `send` holds, with the key as `carried` says
+ * (STEP_NATIVE), and go on with what comes of it. Takes both over. */
 enum step inplace_send(struct writing *w, struct send *send, struct carried *carried);
+/* The program gave the handle up in the middle of it; libcurl does not touch it any more. */
+void inplace_abandon(struct writing *w);
 
 /* A handle the courier cannot carry: can it be served in place? Its body must be known. */
 bool inplace_can(const struct shadow *s);

@@ -9,6 +9,7 @@
 #include "base/curlapi.h"
 #include "courier/courier.h"
 #include "intercept/local.h"
+#include "intercept/multi.h"
 #include "intercept/names.h"
 #include "intercept/process.h"
 #include "intercept/shadow.h"
@@ -25,6 +26,7 @@ static void prepare(void)
 	pthread_mutex_lock(&lock);
 	process_fork_prepare();
 	shadow_fork_prepare();
+	multi_fork_prepare();
 	local_fork_prepare();
 	turn_fork_prepare();
 	names_fork_prepare();
@@ -37,6 +39,7 @@ static void parent(void)
 	names_fork_done();
 	turn_fork_done();
 	local_fork_parent();
+	multi_fork_parent();
 	shadow_fork_done();
 	process_fork_done();
 	pthread_mutex_unlock(&lock);
@@ -48,6 +51,7 @@ static void child(void)
 	names_fork_done();
 	turn_fork_done();
 	local_fork_child();
+	multi_fork_child();
 	shadow_fork_done();
 	process_fork_done();
 	pthread_mutex_unlock(&lock);

@@ -16,8 +16,8 @@ struct local {
 	uint64_t record; /* the key */
 	const void *owner;
 	struct attempt *attempt;
-	pthread_t thread; /* of the call */
-	bool orphaned;
+	pthread_t thread; /* that added it */
+	enum local_driver driver;
 	UT_hash_handle hh;
 };
 
@@ -41,7 +41,8 @@ static bool put_in(struct local *l)
 	return !out_of_memory;
 }
 
-void local_add(uint64_t record, const void *owner, struct attempt *attempt)
+void local_add(uint64_t record, const void *owner, struct attempt *attempt,
+               enum local_driver driver)
 {
 	struct local *l = calloc(1, sizeof(*l)), *stale;
 
@@ -50,7 +51,8 @@ void local_add(uint64_t record, const void *owner, struct attempt *attempt)
 	*l = (struct local){.record = record,
 	                    .owner = owner,
 	                    .attempt = attempt ? attempt_ref(attempt) : NULL,
-	                    .thread = pthread_self()};
+	                    .thread = pthread_self(),
+	                    .driver = driver};
 	pthread_mutex_lock(&lock);
 	stale = find(record);
 	if (stale)
@@ -90,20 +92,28 @@ void local_orphaned(uint64_t record, const void *owner)
 	pthread_mutex_lock(&lock);
 	l = find(record);
 	if (l && l->owner == owner)
-		l->orphaned = true;
+		l->driver = DRIVER_COURIER;
 	pthread_mutex_unlock(&lock);
 }
 
-struct attempt *local_find(uint64_t record, bool *nested)
+static enum local_nesting nesting_of(const struct local *l)
+{
+	if (l->driver == DRIVER_COURIER || !pthread_equal(l->thread, pthread_self()))
+		return LOCAL_APART;
+	return l->driver == DRIVER_CALL ? LOCAL_BELOW : LOCAL_BESIDE;
+}
+
+struct attempt *local_find(uint64_t record, enum local_nesting *nesting)
 {
 	struct attempt *attempt = NULL;
 	struct local *l;
 
+	*nesting = LOCAL_APART;
 	pthread_mutex_lock(&lock);
 	l = find(record);
 	if (l) {
 		attempt = l->attempt ? attempt_ref(l->attempt) : NULL;
-		*nested = !l->orphaned && pthread_equal(l->thread, pthread_self());
+		*nesting = nesting_of(l);
 	}
 	pthread_mutex_unlock(&lock);
 	return attempt;

@@ -11,6 +11,7 @@
 #include "intercept/choose.h"
 #include "intercept/process.h"
 #include "intercept/write.h"
+#include "intercept/writing.h"
 
 struct redirect {
 	struct chain chain;
@@ -90,27 +91,46 @@ struct redirect *redirect_new(struct shadow *s)
 	return w;
 }
 
-CURLcode redirect_end(struct redirect *w, CURLcode code)
+struct writing *redirect_refusal(struct redirect *w)
 {
+	struct writing *refusal = NULL;
+
 	if (w->rule)
-		code = write_refuse_redirected(w->shadow, w->process, w->rule, w->method,
-		                               &w->target);
+		refusal = write_begin_redirected(w->shadow, w->process, w->rule, w->method,
+		                                 &w->target);
 	redirect_free(w);
-	return code;
+	return refusal;
 }
 
-CURLcode redirect_perform(struct shadow *s)
+struct redirect *redirect_begin(struct shadow *s)
 {
 	struct redirect *w = redirect_new(s);
-	CURLcode code;
 
-	if (!w)
-		return CURLE_OUT_OF_MEMORY;
-	if (chain_begin(&w->chain, s, &calls, w) != 0) {
-		redirect_free(w);
-		return CURL_FN(s->flavour, easy_perform)(s->handle);
-	}
-	code = CURL_FN(s->flavour, easy_perform)(s->handle);
+	if (w && chain_begin(&w->chain, s, &calls, w) == 0)
+		return w;
+	redirect_free(w);
+	return NULL;
+}
+
+struct writing *redirect_end(struct redirect *w)
+{
 	chain_end(&w->chain);
-	return redirect_end(w, code);
+	return redirect_refusal(w);
+}
+
+bool redirect_refuses(struct redirect *r, struct writing *w)
+{
+	bool led = r->rule != NULL;
+
+	chain_end(&r->chain);
+	if (led)
+		write_redirected(w, r->rule, r->method, &r->target);
+	redirect_free(r);
+	return led;
+}
+
+void redirect_abandon(struct redirect *w)
+{
+	chain_end(&w->chain);
+	redirect_free(w);
 }

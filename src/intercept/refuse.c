@@ -49,25 +49,23 @@ static CURLcode play_error(struct writing *w, const struct refusal_facts *facts)
 	return CURLE_RECV_ERROR;
 }
 
-static CURLcode play_answer(struct writing *w, const struct refusal_facts *facts)
+/* Null: no memory. */
+static struct tape *make_answer(struct writing *w, const struct refusal_facts *facts)
 {
 	struct buf head = {0}, body = {0}, url = {0};
 	struct tape *tape = NULL;
-	struct tape_end end;
-	CURLcode code = CURLE_OUT_OF_MEMORY;
 
 	refusal_answer(facts, &head, &body);
-	gather_url(w->target ? w->target : &w->shadow->target, &url);
+	if (w->led_to.n)
+		buf_add_span(&url, span_buf(&w->led_to));
+	else
+		gather_url(&w->shadow->target, &url);
 	if (!head.failed && !body.failed)
 		tape = answer_made(span_buf(&head), span_buf(&body), url.failed ? NULL : url.data);
-	if (tape && tape_attach(tape) &&
-	    serve_tape(&w->serving, tape, NULL, &end, &code) == SERVE_ENDED)
-		code = serve_end(&w->serving, &end);
-	tape_unref(tape);
 	buf_free(&head);
 	buf_free(&body);
 	buf_free(&url);
-	return code;
+	return tape;
 }
 
 static void tell(struct writing *w, const char *reason, const char *detail)
@@ -102,6 +100,35 @@ static const char *lost_text(const struct record_view *view, char *out, size_t r
 	return out;
 }
 
+static enum step told(struct writing *w)
+{
+	if (w->ledger)
+		ledger_count(w->ledger, counter_of(w->refused));
+	tell(w, verdict_reason_name(w->refused), w->refused_detail);
+	return STEP_DONE;
+}
+
+static enum step played(struct writing *w)
+{
+	w->code = w->how == SERVE_ENDED ? serve_end(&w->serving) : w->serving.code;
+	return told(w);
+}
+
+static enum step play(struct writing *w, const struct refusal_facts *facts)
+{
+	struct tape *tape = make_answer(w, facts);
+	enum step step;
+
+	w->code = CURLE_OUT_OF_MEMORY;
+	if (!tape || !tape_attach(tape)) {
+		tape_unref(tape);
+		return told(w);
+	}
+	step = write_play(w, tape, NULL, played);
+	tape_unref(tape);
+	return step;
+}
+
 enum step refuse(struct writing *w, enum verdict_reason reason, const struct record_view *view,
                  bool generic, bool lost, const char *detail)
 {
@@ -122,9 +149,11 @@ enum step refuse(struct writing *w, enum verdict_reason reason, const struct rec
 		facts.key = view->key;
 		facts.attempts = view->attempts;
 	}
-	w->code = as_error(w, reason, view, lost) ? play_error(w, &facts) : play_answer(w, &facts);
-	if (w->ledger)
-		ledger_count(w->ledger, counter_of(reason));
-	tell(w, facts.reason, detail);
-	return STEP_DONE;
+	w->refused = reason;
+	w->refused_detail = detail;
+	w->tally.verdict = verdict_kind_name(VERDICT_REFUSE);
+	if (!as_error(w, reason, view, lost))
+		return play(w, &facts);
+	w->code = play_error(w, &facts);
+	return told(w);
 }

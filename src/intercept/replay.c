@@ -13,7 +13,7 @@ static bool replays(const struct process *process)
 	return process->state == PROCESS_ON && process->acting == MODE_REPLAY;
 }
 
-static bool is_raw(const struct shadow *s)
+bool replay_is_raw(const struct shadow *s)
 {
 	return !s->target.valid || options_long(&s->options, CURLOPT_CONNECT_ONLY, 0);
 }
@@ -35,7 +35,7 @@ static bool raw_writes(const struct shadow *s)
 
 static bool writes(const struct shadow *s)
 {
-	return is_raw(s) ? raw_writes(s) : !request_is_read(request_method(&s->options));
+	return replay_is_raw(s) ? raw_writes(s) : !request_is_read(request_method(&s->options));
 }
 
 bool replay_would_stop(const struct shadow *s, const struct process *process)
@@ -43,7 +43,7 @@ bool replay_would_stop(const struct shadow *s, const struct process *process)
 	return replays(process) && (writes(s) || process->policy->replay_reads == READS_REFUSE);
 }
 
-static CURLcode stop_raw(struct shadow *s, const struct process *process)
+CURLcode replay_stop_raw(struct shadow *s, const struct process *process)
 {
 	struct event event = notice_event(process, "refusal");
 	struct player player = {0};
@@ -59,14 +59,7 @@ static CURLcode stop_raw(struct shadow *s, const struct process *process)
 	return CURLE_COULDNT_CONNECT;
 }
 
-bool replay_stops(struct shadow *s, const struct process *process, CURLcode *code)
+enum verdict_reason replay_reason(const struct shadow *s)
 {
-	if (!replay_would_stop(s, process))
-		return false;
-	if (is_raw(s))
-		*code = stop_raw(s, process);
-	else
-		*code = write_refuse(s, process, NULL,
-		                     writes(s) ? REASON_UNLISTED : REASON_REPLAY_MISS);
-	return true;
+	return writes(s) ? REASON_UNLISTED : REASON_REPLAY_MISS;
 }

@@ -42,6 +42,7 @@ struct send {
 	enum send_gate gate; /* why it did not open, if it did not */
 	enum send_blocked blocked;
 	bool ended, silent;
+	bool looped; /* for a program's multi */
 	bool always; /* mode inject: the gate never says no. hold.id 0: there is no record */
 	enum outcome_kind outcome;
 	enum ledger_counter counter; /* counted when the gate opens */

@@ -6,8 +6,6 @@
 
 #include "intercept/gather.h"
 
-enum { PAUSED_SLICE_US = 20000 };
-
 int64_t serve_now_us(void)
 {
 	struct timespec t;
@@ -34,6 +32,19 @@ void serve_time(const struct player *player, struct info *info)
 		info_set_off(info, CURLINFO_TOTAL_TIME_T, serve_now_us() - player->started_us);
 }
 
+struct info *serve_early_info(const struct shadow *s)
+{
+	const char *url = options_text(&s->options, CURLOPT_URL);
+	struct info *info = info_new();
+
+	if (!info)
+		return NULL;
+	if (url)
+		info_set_text(info, CURLINFO_EFFECTIVE_URL, url);
+	info_set_text(info, CURLINFO_EFFECTIVE_METHOD, request_method(&s->options));
+	return info;
+}
+
 void serve_keep(struct shadow *s, struct info *info)
 {
 	if (s->info && info)
@@ -49,7 +60,7 @@ void serve_stop(struct serving *v)
 	s->playing = NULL;
 	s->played = true;
 	if (!s->info)
-		s->info = info_new();
+		s->info = serve_early_info(s);
 	serve_time(v->playing.player, s->info);
 	player_stop(&v->player);
 	moment_free(&v->playing.moment);
@@ -101,12 +112,12 @@ static CURLcode feed_counted(struct serving *v, const struct tape_piece *piece)
 }
 
 /* Everything that is there and that the program takes. */
-static CURLcode feed(struct serving *v, struct tape *tape, struct tape_cursor *cursor)
+static CURLcode feed(struct serving *v)
 {
 	struct tape_piece piece;
 	CURLcode code = CURLE_OK;
 
-	while (code == CURLE_OK && !v->player.paused && tape_read(tape, cursor, &piece) == 1)
+	while (code == CURLE_OK && !v->player.paused && tape_read(v->tape, &v->cursor, &piece) == 1)
 		code = feed_counted(v, &piece);
 	return code;
 }
@@ -132,43 +143,28 @@ CURLcode serve_tick(struct serving *v, bool gated, int64_t *patience_us)
 	return tick(v, &phase, patience_us);
 }
 
-static void wait_more(struct attempt *attempt, int64_t patience_us)
+/* Until nothing more can be done now. The end is looked at before the feeding: nothing can come
+ * after it. */
+static enum serve_how run(struct serving *v, int64_t *patience_us)
 {
-	struct timespec pause = {0, PAUSED_SLICE_US * 1000};
-
-	if (attempt) {
-		attempt_wait(attempt, serve_now_us() + patience_us);
-		return;
-	}
-	if (patience_us < PAUSED_SLICE_US)
-		pause.tv_nsec = (long)patience_us * 1000;
-	nanosleep(&pause, NULL);
-}
-
-/* A complete tape is fed at once; a live one as it comes. */
-static enum serve_how run(struct serving *v, struct tape *tape, struct attempt *attempt,
-                          struct tape_end *end, CURLcode *code)
-{
-	struct tape_cursor cursor = {0};
 	struct attempt_phase phase = {
 	        .resolved = true, .connected = true, .gated = true, .ended = true};
-	int64_t patience_us;
 
 	for (;;) {
-		/* The end is looked at before the feeding: nothing can come after it. */
-		tape_ended(tape, end);
-		*code = feed(v, tape, &cursor);
-		if (*code != CURLE_OK)
+		v->news = v->attempt ? attempt_news(v->attempt) : 0;
+		tape_ended(v->tape, &v->end);
+		v->code = feed(v);
+		if (v->code != CURLE_OK)
 			return SERVE_EARLY;
-		if (end->ended && !v->player.paused)
+		if (v->end.ended && !v->player.paused)
 			return SERVE_ENDED;
-		if (attempt)
-			attempt_phase(attempt, &phase);
-		*code = tick(v, &phase, &patience_us);
-		if (*code != CURLE_OK)
+		if (v->attempt)
+			attempt_phase(v->attempt, &phase);
+		v->code = tick(v, &phase, patience_us);
+		if (v->code != CURLE_OK)
 			return SERVE_EARLY;
-		if (!end->ended || v->player.paused)
-			wait_more(end->ended ? NULL : attempt, patience_us);
+		if (!v->end.ended || v->player.paused)
+			return SERVE_WAITS;
 	}
 }
 
@@ -190,33 +186,55 @@ static void show_sent(struct serving *v, const struct info *info)
 		v->player.uploaded = sent;
 }
 
-enum serve_how serve_tape(struct serving *v, struct tape *tape, struct attempt *attempt,
-                          struct tape_end *end, CURLcode *code)
+void serve_begin(struct serving *v, struct tape *tape, struct attempt *attempt)
 {
-	struct shadow *s = v->shadow;
-	enum serve_how how;
+	v->tape = v->playing.tape = tape_ref(tape);
+	v->attempt = attempt;
+	v->cursor = (struct tape_cursor){0};
+	v->made = !attempt;
+}
+
+/* A tape without an attempt was made for this call alone. */
+static void give_up(struct serving *v, bool early)
+{
+	struct tape *tape = v->tape;
 	struct info *info;
 
-	v->playing.tape = tape;
-	v->made = !attempt;
-	how = run(v, tape, attempt, end, code);
-	if (how == SERVE_EARLY)
-		player_end(&v->player, *code, NULL); /* libcurl shows its progress once more */
 	tape_detach(tape);
-	/* A tape without an attempt was made for this call alone. */
-	info = attempt ? tape_info_copy(tape) : tape_info_take(tape);
-	v->playing.tape = NULL;
-	if (info && how == SERVE_EARLY)
-		show_partial(v, *code, info);
+	info = v->attempt ? tape_info_copy(tape) : tape_info_take(tape);
+	v->tape = v->playing.tape = NULL;
+	v->attempt = NULL;
+	if (!info && early)
+		info = serve_early_info(v->shadow);
+	if (info && early)
+		show_partial(v, v->code, info);
 	else
 		show_sent(v, info);
-	serve_keep(s, info);
+	serve_keep(v->shadow, info);
+	tape_unref(tape);
+}
+
+enum serve_how serve_step(struct serving *v, int64_t *patience_us)
+{
+	enum serve_how how = run(v, patience_us);
+
+	if (how == SERVE_WAITS)
+		return how;
+	if (how == SERVE_EARLY)
+		player_end(&v->player, v->code, NULL); /* libcurl shows its progress once more */
+	give_up(v, how == SERVE_EARLY);
 	return how;
 }
 
-CURLcode serve_end(struct serving *v, const struct tape_end *end)
+void serve_drop(struct serving *v)
 {
-	if (end->code == CURLE_TOO_MANY_REDIRECTS && v->shadow->headers)
+	if (v->tape)
+		give_up(v, true);
+}
+
+CURLcode serve_end(struct serving *v)
+{
+	if (v->end.code == CURLE_TOO_MANY_REDIRECTS && v->shadow->headers)
 		headers_next_request(v->shadow->headers);
-	return player_end(&v->player, end->code, end->text);
+	return player_end(&v->player, v->end.code, v->end.text);
 }

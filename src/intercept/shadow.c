@@ -45,6 +45,7 @@ static void forget_body(struct shadow *s)
 
 static void shadow_free(struct shadow *s)
 {
+	message_drop(&s->message);
 	forget_transfer(s);
 	forget_body(s);
 	ambient_free(&s->ambient);

@@ -6,12 +6,14 @@
 #define SENDONCE_INTERCEPT_SHADOW_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/curlapi.h"
 #include "base/options.h"
 #include "courier/courier.h"
 #include "courier/tape.h"
 #include "intercept/ambient.h"
+#include "intercept/message.h"
 #include "intercept/moment.h"
 #include "player/headers.h"
 #include "player/info.h"
@@ -70,6 +72,12 @@ struct shadow {
 	struct headers *headers;
 	struct playing *playing; /* null between transfers */
 	struct chain *chain;     /* our callbacks are on the handle: chain.h */
+
+	struct pseudo *pseudo; /* in a program's multi, and not libcurl's alone: pseudo.h */
+	/* The multi that libcurl has it in, by the program's own call. Both may be long gone. */
+	CURLM *added_to;
+	uint64_t added_serial;
+	struct message message; /* libcurl's about it */
 	UT_hash_handle hh;
 };
 

@@ -56,6 +56,8 @@ struct player {
 	                  */
 	bool paused;     /* receiving is paused, by CURL_WRITEFUNC_PAUSE or curl_easy_pause */
 	bool delivering; /* a body or header callback is running */
+	bool by_events;  /* progress is shown when something happens, and not once a second:
+	                    libcurl in an event loop that calls it for descriptors and timers */
 	bool error_set;  /* ERRORBUFFER holds the first error */
 	bool ended;
 	int64_t ticked_us; /* last progress callback; 0: none yet */
@@ -99,7 +101,7 @@ CURLcode player_pause(struct player *p, int bits);
 
 /* To be called whenever time may have passed: progress callbacks, deadlines, LOW_SPEED. */
 CURLcode player_tick(struct player *p, const struct player_phase *phase, int64_t now_us);
-/* Microseconds until player_tick wants to be called, at most 1 s. */
+/* Microseconds until player_tick wants to be called, at most 1 s, or a minute where by_events. */
 int64_t player_patience(const struct player *p, const struct player_phase *phase, int64_t now_us);
 
 /* The end: the sender's code and text become the program's, unless the player ended it earlier.

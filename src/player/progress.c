@@ -11,7 +11,7 @@
  * The times of a redirected transfer are counted from its start, not from its last hop. */
 #include "player/inner.h"
 
-enum { SECOND_US = 1000000, CONNECT_DEFAULT_S = 300 };
+enum { SECOND_US = 1000000, UNHURRIED_US = 60 * SECOND_US, CONNECT_DEFAULT_S = 300 };
 
 static int64_t elapsed_ms(const struct player *p, int64_t now_us)
 {
@@ -50,7 +50,7 @@ CURLcode player_progress(struct player *p, bool last)
 
 static bool progress_due(const struct player *p, int64_t now_us)
 {
-	return p->ticked_us == 0 || now_us - p->ticked_us >= SECOND_US ||
+	return p->ticked_us == 0 || (!p->by_events && now_us - p->ticked_us >= SECOND_US) ||
 	       p->ticked_down != p->body_seen || p->ticked_up != p->uploaded;
 }
 
@@ -174,10 +174,11 @@ static int64_t sooner(int64_t patience, int64_t at_us, int64_t now_us)
 
 int64_t player_patience(const struct player *p, const struct player_phase *phase, int64_t now_us)
 {
-	int64_t patience = SECOND_US;
+	bool unhurried = p->by_events && p->sink.low_speed_time <= 0;
+	int64_t patience = unhurried ? UNHURRIED_US : SECOND_US;
 	if (p->code || p->ended)
 		return 0;
-	if (!p->sink.no_progress)
+	if (!p->sink.no_progress && !p->by_events)
 		patience = sooner(patience, p->ticked_us ? p->ticked_us + SECOND_US : 0, now_us);
 	if (p->sink.timeout_us > 0)
 		patience = sooner(patience, p->started_us + p->sink.timeout_us, now_us);

@@ -110,7 +110,8 @@ static void *open_core(struct text *path, const char **reason)
 	return 0;
 }
 
-static int start(void *handle, const char **reason)
+/* Not inlined: as report. */
+__attribute__((noinline)) static int start(void *handle, const char **reason)
 {
 	struct core_api core;
 	loader_dlsym_fn *symbol = loader_dlsym();

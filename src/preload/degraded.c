@@ -240,6 +240,11 @@ static int answer_failed_init(void) /* CURLE_FAILED_INIT */
 	return 2;
 }
 
+static int answer_bad_handle(void) /* CURLM_BAD_HANDLE */
+{
+	return 1;
+}
+
 static int answer_not_built_in(void) /* CURLHE_NOT_BUILT_IN */
 {
 	return 7;
@@ -258,6 +263,20 @@ void *degraded_missing(enum curl_fn function)
 		return (void *)answer_not_built_in;
 	case FN_multi_add_handle:
 		return (void *)refuse_add;
+	case FN_multi_cleanup:
+	case FN_multi_setopt:
+	case FN_multi_remove_handle:
+	case FN_multi_perform:
+	case FN_multi_socket_action:
+	case FN_multi_socket:
+	case FN_multi_socket_all:
+	case FN_multi_fdset:
+	case FN_multi_wait:
+	case FN_multi_poll:
+	case FN_multi_timeout:
+	case FN_multi_assign:
+	case FN_multi_waitfds:
+		return (void *)answer_bad_handle;
 	default: /* no pointer, or no answer at all */
 		return (void *)answer_null;
 	}

@@ -6,8 +6,9 @@
  *
  * For dlsym and dlvsym: foreign function interfaces bind by them, so a hooked name that leads into
  * a libcurl is answered by our entry. The libc is asked exactly once, so that dlerror() stays true;
- * only a program that looks into a process without libcurl, and finds us, is answered by a second
- * question that fails as it would have failed without us. For dlopen: RTLD_DEEPBIND would bind an
+ * only a program that looks into a process without libcurl, or for a function that its libcurl is
+ * too old for, and finds us, is answered by a second question that fails as it would have failed
+ * without us. For dlopen: RTLD_DEEPBIND would bind an
  * extension past every preload, so that flag is cleared. */
 #include "preload/core.h"
 #include "preload/degraded.h"
@@ -101,7 +102,8 @@ struct dlsym_answer preload_dlsym(void *handle, const char *name, const char *ve
 	if (!answer.value)
 		return answer;
 	if (answer.value == own_entry(index)) {
-		if (!flavours_any())
+		const struct flavour *meant = flavours_of_caller((const void *)caller);
+		if (!flavours_any() || (meant && !meant->fn[index]))
 			answer.value = ask(LOADER_NEXT, name, version);
 		return answer;
 	}

@@ -84,17 +84,6 @@ static bool is_full(const struct body_source *s, const struct payload *into)
 	return !s->to_the_end && (curl_off_t)payload_size(into) >= s->size;
 }
 
-static bool wait_for_resume(body_watch *watch, void *ctx)
-{
-	bool resume = false;
-
-	while (!resume) {
-		if (!watch(ctx, true, &resume))
-			return false;
-	}
-	return true;
-}
-
 static enum body_drained keep(const struct body_source *s, struct payload *into, const char *data,
                               size_t n, size_t limit)
 {
@@ -104,46 +93,35 @@ static enum body_drained keep(const struct body_source *s, struct payload *into,
 		n = (size_t)left;
 	if (payload_add(into, data, n) != 0)
 		return BODY_NO_MEMORY;
-	return payload_size(into) > limit ? BODY_OVERSIZE : BODY_DRAINED;
+	return payload_size(into) > limit ? BODY_OVERSIZE : BODY_MORE;
 }
 
-static enum body_drained drain(const struct body_source *s, size_t limit, body_watch *watch,
-                               void *ctx, struct payload *into, char *buffer)
+static enum body_drained read_into(const struct body_source *s, size_t limit, struct payload *into,
+                                   char *buffer)
+{
+	size_t n = s->read(buffer, 1, s->room, s->data);
+
+	if (n == CURL_READFUNC_ABORT)
+		return BODY_ABORTED;
+	if (n == CURL_READFUNC_PAUSE)
+		return BODY_PAUSED;
+	if (n > s->room)
+		return BODY_FUNNY;
+	return n ? keep(s, into, buffer, n, limit) : BODY_DRAINED;
+}
+
+enum body_drained body_read(const struct body_source *source, size_t limit, struct payload *into)
 {
 	enum body_drained result = BODY_DRAINED;
-	bool resume;
+	char *buffer;
 
-	while (result == BODY_DRAINED && !is_full(s, into)) {
-		size_t n = s->read(buffer, 1, s->room, s->data);
-
-		if (n == CURL_READFUNC_ABORT)
-			return BODY_ABORTED;
-		if (n == CURL_READFUNC_PAUSE) {
-			if (!wait_for_resume(watch, ctx))
-				return BODY_STOPPED;
-			continue;
-		}
-		if (n > s->room)
-			return BODY_FUNNY;
-		if (n == 0)
-			break;
-		result = keep(s, into, buffer, n, limit);
-		if (result == BODY_DRAINED && !watch(ctx, false, &resume))
-			return BODY_STOPPED;
+	if (!is_full(source, into)) {
+		buffer = malloc(source->room);
+		if (!buffer)
+			return BODY_NO_MEMORY;
+		result = read_into(source, limit, into, buffer);
+		free(buffer);
 	}
-	return result;
-}
-
-enum body_drained body_drain(const struct body_source *source, size_t limit, body_watch *watch,
-                             void *ctx, struct payload *into)
-{
-	char *buffer = malloc(source->room);
-	enum body_drained result;
-
-	if (!buffer)
-		return BODY_NO_MEMORY;
-	result = drain(source, limit, watch, ctx, into, buffer);
-	free(buffer);
 	if (result == BODY_DRAINED && payload_seal(into) != 0)
 		return BODY_NO_MEMORY;
 	return result;

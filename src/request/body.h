@@ -2,7 +2,8 @@
  *
  * The callback is called on the program's thread inside its perform, as libcurl calls it: with room
  * for as many bytes as libcurl's own buffer has, until the announced size is there or it has no
- * more. No lock is held: it may longjmp. */
+ * more. One read at a time, so that whoever asks can look after other things in between. No lock is
+ * held: the callback may longjmp. */
 #ifndef SENDONCE_REQUEST_BODY_H
 #define SENDONCE_REQUEST_BODY_H
 
@@ -26,19 +27,15 @@ bool body_is_chunked(const struct options *options, curl_off_t size);
 
 enum body_drained {
 	BODY_DRAINED,
+	BODY_MORE,      /* read on */
+	BODY_PAUSED,    /* the callback returned CURL_READFUNC_PAUSE: read on when it may */
 	BODY_ABORTED,   /* the callback returned CURL_READFUNC_ABORT */
 	BODY_FUNNY,     /* it returned more than it was given room for */
 	BODY_OVERSIZE,  /* more than `limit` bytes; what was read is kept */
 	BODY_NO_MEMORY, /* nor disk */
-	BODY_STOPPED    /* body_watch said so */
 };
 
-/* Called between two reads, and again and again while `paused`, where it sleeps a little itself.
- * True: go on. *resume is set when a pause is over. */
-typedef bool body_watch(void *ctx, bool paused, bool *resume);
-
-/* `into` is sealed when all went well. */
-enum body_drained body_drain(const struct body_source *source, size_t limit, body_watch *watch,
-                             void *ctx, struct payload *into);
+/* One read. `into` is sealed once all is there (BODY_DRAINED). */
+enum body_drained body_read(const struct body_source *source, size_t limit, struct payload *into);
 
 #endif

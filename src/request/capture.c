@@ -45,6 +45,7 @@ struct rendering {
 	struct rendered rendered;
 	size_t limit;
 	bool whole, ended, moved;
+	unsigned idle; /* turns in which nothing moved */
 	char error[CURL_ERROR_SIZE];
 	CURLcode code;
 };
@@ -290,25 +291,26 @@ static enum capture_result outcome(const struct rendering *r)
 }
 
 /* Until the request is whole and libcurl content. */
-static enum capture_result run(struct rendering *r, body_watch *watch, void *ctx)
+enum capture_result capture_step(struct rendering *r)
 {
-	unsigned idle = 0;
+	enum capture_result result;
 
-	while (!r->ended) {
-		enum capture_result result = turn(r);
-		bool resume = false;
-
+	if (!r->ended) {
+		result = turn(r);
 		if (result != CAPTURE_DONE)
 			return result;
-		idle = r->moved || r->ended ? 0 : idle + 1;
-		if (!watch(ctx, idle > IDLE_TURNS, &resume))
-			return CAPTURE_STOPPED;
-		if (resume)
-			CURL_FN(r->fl, easy_pause)(r->capture->easy, CURLPAUSE_CONT);
+		r->idle = r->moved || r->ended ? 0 : r->idle + 1;
 	}
+	if (!r->ended)
+		return r->idle > IDLE_TURNS ? CAPTURE_PAUSED : CAPTURE_MORE;
 	while (!r->whole && take(r) == CAPTURE_DONE && r->moved)
 		r->moved = false;
 	return outcome(r);
+}
+
+void capture_resume(struct rendering *r)
+{
+	CURL_FN(r->fl, easy_pause)(r->capture->easy, CURLPAUSE_CONT);
 }
 
 /* A request that is begun and dropped: FOR_HEAD before its body, which leaves the form rewound, or
@@ -392,33 +394,42 @@ static enum capture_result hand_over(struct rendering *r, struct captured *out)
 	return CAPTURE_DONE;
 }
 
-enum capture_result capture_render(struct capture *c, const struct flavour *fl, CURL *program,
-                                   const struct options *options, size_t limit, body_watch *watch,
-                                   void *ctx, struct captured *out)
+struct rendering *capture_begin(struct capture *c, const struct flavour *fl, CURL *program,
+                                const struct options *options, size_t limit,
+                                enum capture_result *why)
 {
-	struct rendering r = {.fl = fl,
-	                      .capture = c,
-	                      .listener = -1,
-	                      .peer = -1,
-	                      .limit = limit,
-	                      .rendered = {.body = payload_new()}};
-	enum capture_result result = CAPTURE_CANNOT;
+	struct rendering *r = calloc(1, sizeof(*r));
 
-	*out = (struct captured){0};
-	if (!r.rendered.body || !make_easy(c, fl)) {
-		payload_unref(r.rendered.body);
-		return CAPTURE_NO_MEMORY;
+	*why = CAPTURE_NO_MEMORY;
+	if (!r)
+		return NULL;
+	*r = (struct rendering){.fl = fl, .capture = c, .listener = -1, .peer = -1, .limit = limit};
+	r->rendered.body = payload_new();
+	if (!r->rendered.body || !make_easy(c, fl)) {
+		payload_unref(r->rendered.body);
+		free(r);
+		return NULL;
 	}
 	c->busy = true;
-	if (start_listening(&r) && attach(c, fl, program, options) && begin(&r, options))
-		result = run(&r, watch, ctx);
+	if (start_listening(r) && attach(c, fl, program, options) && begin(r, options))
+		return r;
+	*why = capture_end(r, CAPTURE_CANNOT, &(struct captured){0});
+	return NULL;
+}
+
+enum capture_result capture_end(struct rendering *r, enum capture_result result,
+                                struct captured *out)
+{
+	struct payload *body = r->rendered.body;
+
+	*out = (struct captured){.code = r->code};
 	if (result == CAPTURE_DONE)
-		result = hand_over(&r, out);
-	out->code = r.code;
-	memcpy(out->error, r.error, sizeof(out->error));
-	end(&r);
-	c->busy = false;
-	payload_unref(r.rendered.body);
+		result = hand_over(r, out);
+	memcpy(out->error, r->error, sizeof(out->error));
+	end(r);
+	r->capture->busy = false;
+	free(r);
+	payload_unref(body);
 	if (result != CAPTURE_DONE) {
 		free(out->type);
 		out->type = NULL;

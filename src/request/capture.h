@@ -37,18 +37,29 @@ struct captured {
 
 enum capture_result {
 	CAPTURE_DONE,
+	CAPTURE_MORE,      /* go on */
+	CAPTURE_PAUSED,    /* nothing moves: a read callback pauses, or has nothing yet */
 	CAPTURE_FAILED,    /* libcurl could not render it: `code` and `error` are its own */
 	CAPTURE_OVERSIZE,  /* more than `limit` bytes */
 	CAPTURE_NO_MEMORY, /* nor disk */
-	CAPTURE_STOPPED,   /* the watch said so */
 	CAPTURE_CANNOT     /* no listener, or a libcurl that does not let us */
 };
 
-/* Render what `options`, those of `program`, say. A result other than CAPTURE_DONE gives no body.
- */
-enum capture_result capture_render(struct capture *c, const struct flavour *fl, CURL *program,
-                                   const struct options *options, size_t limit, body_watch *watch,
-                                   void *ctx, struct captured *out);
+struct rendering;
+
+/* Begin to render what `options`, those of `program`, say. Null: *why says why not. */
+struct rendering *capture_begin(struct capture *c, const struct flavour *fl, CURL *program,
+                                const struct options *options, size_t limit,
+                                enum capture_result *why);
+/* One step of it, inside of which the program's read callbacks run. Everything but CAPTURE_MORE and
+ * CAPTURE_PAUSED is the end. */
+enum capture_result capture_step(struct rendering *r);
+/* The program lets its read callback be called again. */
+void capture_resume(struct rendering *r);
+/* Also in the middle. `result` is what the last step said, and what comes back is the last word: a
+ * result other than CAPTURE_DONE gives no body. Frees. */
+enum capture_result capture_end(struct rendering *r, enum capture_result result,
+                                struct captured *out);
 
 /* The program sets MIMEPOST. True: it set the form that is attached here, which stays; its own
  * handle must not get it. */

@@ -13,14 +13,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "post_loops.h"
+
 enum { BODY_MAX = 64 * 1024, ANSWER_MAX = 256 * 1024, TIMEOUTS = 16 };
 
 struct plan {
 	const char *url, *kind, *method, *user, *proxy, *cafile;
+	const char *loop; /* null: curl_easy_perform */
 	char body[BODY_MAX];
 	size_t body_length;
 	long size; /* of POSTFIELDSIZE; -2: the body's own length */
-	bool copy, large, fresh, failonerror, follow, digest, multi, vary, encoding;
+	bool copy, large, fresh, failonerror, follow, digest, vary, encoding;
 	long tries, threads, gap_ms, connect_timeout_ms;
 	long timeouts[TIMEOUTS];
 	int timeout_count;
@@ -185,25 +188,6 @@ static void client_drop(struct client *c)
 	c->mime = NULL;
 }
 
-static CURLcode perform_multi(CURL *curl)
-{
-	CURLM *multi = curl_multi_init();
-	CURLcode rc = CURLE_OK;
-	int running = 1, left;
-	curl_multi_add_handle(multi, curl);
-	while (running) {
-		curl_multi_perform(multi, &running);
-		if (running)
-			curl_multi_poll(multi, NULL, 0, 1000, NULL);
-	}
-	for (CURLMsg *m = curl_multi_info_read(multi, &left); m;
-	     m = curl_multi_info_read(multi, &left))
-		rc = m->data.result;
-	curl_multi_remove_handle(multi, curl);
-	curl_multi_cleanup(multi);
-	return rc;
-}
-
 static long now_ms(void)
 {
 	struct timespec t;
@@ -249,7 +233,7 @@ static void client_try(struct client *c, long number)
 	c->replayed = false;
 	c->verdict[0] = c->content_type[0] = c->error[0] = 0;
 	long from = now_ms();
-	CURLcode rc = p->multi ? perform_multi(c->curl) : curl_easy_perform(c->curl);
+	CURLcode rc = p->loop ? loops_perform(p->loop, c->curl) : curl_easy_perform(c->curl);
 	client_print(c, number, rc, now_ms() - from);
 }
 
@@ -309,11 +293,10 @@ static bool plan_flag(struct plan *p, const char *name)
 	struct {
 		const char *name;
 		bool *flag;
-	} const flags[] = {{"--copy", &p->copy},        {"--large", &p->large},
-	                   {"--new", &p->fresh},        {"--fail", &p->failonerror},
-	                   {"--follow", &p->follow},    {"--digest", &p->digest},
-	                   {"--multi", &p->multi},      {"--vary", &p->vary},
-	                   {"--encoding", &p->encoding}};
+	} const flags[] = {{"--copy", &p->copy},     {"--large", &p->large},
+	                   {"--new", &p->fresh},     {"--fail", &p->failonerror},
+	                   {"--follow", &p->follow}, {"--digest", &p->digest},
+	                   {"--vary", &p->vary},     {"--encoding", &p->encoding}};
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
 		if (strcmp(name, flags[i].name) == 0)
 			return *flags[i].flag = true;
@@ -331,6 +314,7 @@ static bool plan_value(struct plan *p, const char *name, const char *value)
 	        {"--tries", &p->tries, NULL},
 	        {"--threads", &p->threads, NULL},
 	        {"--gap-ms", &p->gap_ms, NULL},
+	        {"--loop", NULL, &p->loop},
 	        {"--kind", NULL, &p->kind},
 	        {"--method", NULL, &p->method},
 	        {"--user", NULL, &p->user},

@@ -111,24 +111,8 @@ def test_the_programs_own_key_is_replayed_in_any_run_and_a_new_one_is_new_intent
     assert second.order != first.order and server.keys() == ["one", "two"]
 
 
-def test_a_write_through_multi_is_an_unprotected_event(world, server):
-    answers = world.post("--multi", "--tries", "2", server.base + "/orders")
-    assert [a.status for a in answers] == [201, 201]
-    assert server.executions == 2
-    events = world.events("unprotected")
-    assert len(events) == 2 and {e["operation"] for e in events} == {"orders.create"}
-    assert {e["method"] for e in events} == {"POST"}
-
-
-def test_curl_parallel_is_an_unprotected_event(world, server):
-    result = world.run(["curl", "-q", "-sS", "-Z", "-d", "x", server.base + "/orders?n=1", "--next", "-d", "y",
-                        server.base + "/orders?n=2"])
-    assert result.rc == 0 and server.executions == 2
-    assert len(world.events("unprotected")) == 2
-
-
 def test_multi_that_no_rule_names_says_nothing(world, server):
-    world.post("--multi", server.base + "/other")
+    world.post("--loop", "poll", server.base + "/other")
     assert world.events() == []
 
 
