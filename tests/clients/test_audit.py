@@ -115,6 +115,21 @@ def test_every_program_of_the_fault_table_sends_the_same(world, server, name):
     assert all("fingerprint" in e and e["wire_sends"] == 1 for e in events)
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_each_wire_send_and_each_call_is_counted(world, server, name):
+    """The server's own list against the log, also where nothing comes back and where libcurl sends a second time."""
+    world.policy(top={"mode": "audit"}, match="POST,PUT,PATCH,DELETE http://127.0.0.1:*/orders")
+    for fault in ("cut=1", "redirect=307&to=/orders", "auth=basic"):
+        server.reset()
+        before = len(world.events())
+        PROGRAMS[name].run(world, server.base + "/orders?" + fault, 20, "u:p" if "auth" in fault else "")
+        events = world.events()[before:]
+        assert sum(e["wire_sends"] for e in events) == len(server.writes()), (fault, events)
+        assert all(e["event"] == "write" for e in events) and len(events) >= 1
+        if not PROGRAMS[name].retries and not PROGRAMS[name].redirects:
+            assert len(events) == 1, "one call, one event"
+
+
 @pytest.mark.san
 def test_what_an_event_says(audit, server):
     audit.curl("-d", "n=1", "-H", "Idempotency-Key: mine-1234567", server.base + "/orders/7?secret=1")
