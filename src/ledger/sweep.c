@@ -154,6 +154,8 @@ bool sweep_one(struct ledger *l, struct layout_record *rec, struct stamp now)
 	return finish_drop(l, rec);
 }
 
+/* The cursor goes round by itself: a count that only grows, taken modulo an end that grows with it,
+ * would stay where it is while every reservation is a new record. */
 void sweep_some(struct ledger *l, unsigned count, struct stamp now)
 {
 	uint64_t end = atomic_load_explicit(&l->header->next_record, memory_order_acquire), at;
@@ -161,8 +163,10 @@ void sweep_some(struct ledger *l, unsigned count, struct stamp now)
 	if (end > l->fixed.record_count)
 		end = l->fixed.record_count;
 	for (unsigned i = 0; i < count && end; i++) {
-		/* Relaxed: where it looks next orders nothing. */
-		at = atomic_fetch_add_explicit(&l->header->sweep_cursor, 1, memory_order_relaxed);
-		sweep_one(l, record_at(l, at % end), now);
+		/* Relaxed: where it looks next orders nothing; two that meet look twice. */
+		at = atomic_load_explicit(&l->header->sweep_cursor, memory_order_relaxed);
+		at = at < end ? at : 0;
+		atomic_store_explicit(&l->header->sweep_cursor, at + 1, memory_order_relaxed);
+		sweep_one(l, record_at(l, at), now);
 	}
 }
