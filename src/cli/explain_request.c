@@ -249,23 +249,26 @@ static int judge(const struct explaining *all, struct explained *e)
 	return 0;
 }
 
-static int judge_in_mode(const struct explaining *all, struct explained *e)
+/* The modes that never hold a write back. */
+static bool passes_in_mode(const struct explaining *all, struct explained *e)
 {
 	if (all->process.state == PROCESS_OFF)
-		return decide(e, "pass", "mode is off: it is sent as it is");
-	if (all->process.state == PROCESS_AUDIT)
-		return decide(e, "pass", "mode is audit: it is sent as it is and written down");
-	if (all->process.acting == MODE_INJECT)
+		decide(e, "pass", "mode is off: it is sent as it is");
+	else if (all->process.state == PROCESS_AUDIT)
+		decide(e, "pass", "mode is audit: it is sent as it is and written down");
+	else if (all->process.acting == MODE_INJECT)
+		decide(e, "pass", "mode is inject: it is sent whatever is known, with a key");
+	return e->decision != NULL;
+}
+
+static int judge_size(const struct explaining *all, struct explained *e)
+{
+	if (e->write.in.body.n <= (size_t)e->write.rule->max_request)
+		return judge(all, e);
+	if (e->write.rule->oversize == OVERSIZE_PASS)
 		return decide(e, "pass",
-		              "mode is inject: it is sent whatever is known, with a key");
-	if (e->write.in.body.n > (size_t)e->write.rule->max_request) {
-		if (e->write.rule->oversize == OVERSIZE_PASS)
-			return decide(e, "pass",
-			              "the body is larger than max_request: it is sent "
-			              "unprotected");
-		return refuse_it(e, REASON_BODY_TOO_LARGE, NULL);
-	}
-	return judge(all, e);
+		              "the body is larger than max_request: it is sent unprotected");
+	return refuse_it(e, REASON_BODY_TOO_LARGE, NULL);
 }
 
 /* A body that a program would give by a callback is read here, so the second look decides. */
@@ -282,19 +285,21 @@ static const struct rule *choose(const struct explaining *all, struct explained 
 
 static int identify(const struct explaining *all, struct explained *e)
 {
-	int rc = describe_all(all, e);
+	bool passes = passes_in_mode(all, e);
+	int rc = identity_make(&e->write.in, &e->write.id);
 
-	if (rc)
-		return rc;
-	switch (identity_make(&e->write.in, &e->write.id)) {
-	case IDENTITY_OK:
-		return judge_in_mode(all, e);
-	case IDENTITY_BAD_KEY:
-		return refuse_it(e, REASON_KEY_INVALID,
-		                 "the program's own key is too long or not printable");
-	default:
+	if (rc == IDENTITY_NOMEM)
 		return cli_fail(CLI_CANNOT, all->command, "out of memory");
+	if (rc == IDENTITY_OK) {
+		rc = describe_all(all, e);
+		return rc || passes ? rc : judge_size(all, e);
 	}
+	if (passes)
+		return 0;
+	return refuse_it(e, REASON_KEY_INVALID,
+	                 rc == IDENTITY_NO_PLACE
+	                         ? "the body has no place for the key"
+	                         : "the program's own key is too long, not printable, or no text");
 }
 
 static int decide_unlisted(const struct explaining *all, struct explained *e)

@@ -84,10 +84,20 @@ def test_the_program_s_own_key(world, server):
     assert explain(world, "-d", "x", "-H", "Idempotency-Key: " + "k" * 300, server.base + "/orders")["reason"] == "key-invalid"
 
 
+@pytest.mark.parametrize("body, reason", [('{"a":1}', None), ("[1]", "key-invalid"), ("no json", "key-invalid"), ('{"k":7}', "key-invalid")])
+def test_a_body_without_a_place_for_the_key(world, server, body, reason):
+    world.policy(provider=PROVIDER, key={"carrier": "json:/k"})
+    request = ["-d", body, *JSON, server.base + "/orders"]
+    said = explain(world, *request)
+    assert (said["verdict"], said["reason"]) == (("refuse", reason) if reason else ("execute", None))
+    assert world.curl(*request).reason == reason
+
+
 @pytest.mark.parametrize("mode", ["off", "audit", "inject"])
 def test_modes_that_never_refuse(world, server, mode):
-    said = explain(world, "-d", "x", server.base + "/orders", SENDONCE_MODE=mode)
-    assert said["verdict"] == "pass" and said["mode"] == mode
+    for own in ([], ["-H", "Idempotency-Key: " + "k" * 300]):
+        said = explain(world, "-d", "x", *own, server.base + "/orders", SENDONCE_MODE=mode)
+        assert said["verdict"] == "pass" and said["mode"] == mode
 
 
 def test_mode_replay(world, server):
