@@ -1,8 +1,5 @@
 /* Any bytes as a stored answer, as stored getinfo values, as a header block and as header lines
- * that are played. clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc
- * tests/fuzz/fuzz_answer.c src/base/bytes.c src/courier/answer.c src/courier/fields.c
- * src/courier/tape.c src/player/info.c src/player/headers.c src/player/player.c
- * src/player/progress.c src/player/text.c */
+ * that are played. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,4 @@
-/* Any bytes as a form, and as a multipart body whose boundary is their first byte.
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc tests/fuzz/fuzz_form.c
- *     src/base/bytes.c src/identity/form.c src/identity/multipart.c src/identity/select.c
- *     src/identity/encode.c */
+/* Any bytes as a form, and as a multipart body whose boundary is their first byte. */
 #include <stdint.h>
 #include <stdlib.h>
 

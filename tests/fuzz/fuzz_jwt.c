@@ -1,8 +1,4 @@
-/* Any bytes as an Authorization header, and as a token.
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc tests/fuzz/fuzz_jwt.c
- *     src/base/bytes.c src/identity/account.c src/identity/token.c src/identity/content.c
- *     src/identity/form.c src/identity/multipart.c src/identity/json.c src/identity/json_text.c
- *     src/identity/select.c src/identity/encode.c */
+/* Any bytes as an Authorization header, and as a token. */
 #include <stdint.h>
 #include <stdlib.h>
 

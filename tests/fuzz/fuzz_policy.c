@@ -1,9 +1,4 @@
-/* Fuzzing of policies: any bytes, parsed, linted and matched against. Built by hand:
- *
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc -o /tmp/fuzz_policy \
- *         tests/fuzz/fuzz_policy.c src/policy/[a-z]*.c src/base/bytes.c -l:libyaml.a
- *     mkdir -p /tmp/corpus
- *     /tmp/fuzz_policy -max_total_time=60 /tmp/corpus tests/policy/bad policy
+/* Fuzzing of policies: any bytes, parsed, linted and matched against.
  *
  * What is held: no crash, no leak, an error has a text and a place, a policy has neither. */
 #include <stdlib.h>
