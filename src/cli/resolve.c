@@ -148,7 +148,7 @@ static int make_answer(const struct task *t, struct buf *blob, long *status)
 		*status = status_of(&head);
 		tape = answer_made(span_buf(&head), body, NULL);
 	}
-	if (!tape || *status < 200 || answer_store(tape, (size_t)max, blob) != 0)
+	if (!tape || *status < 200 || answer_keep(tape, (size_t)max, blob) != 0)
 		rc = cli_fail(CLI_CANNOT, t->command,
 		              "%s: not an answer, or larger than ledger.max_response (%lld bytes)",
 		              t->answer, (long long)max);

@@ -107,7 +107,6 @@ static int try_ledger(const struct policy *policy)
 {
 	struct ledger_error error = {{0}};
 	struct ledger_options options = {.size = policy->ledger_size,
-	                                 .max_response = policy->max_response,
 	                                 .durable = policy->durability == DURABILITY_POWER,
 	                                 .create = true,
 	                                 .group = policy->ledger_group,

@@ -111,7 +111,7 @@ cleanup:
 	return result;
 }
 
-int answer_store(struct tape *t, size_t max, struct buf *blob)
+static int store(struct tape *t, size_t body_max, size_t max, struct buf *blob)
 {
 	struct buf head = {0}, body = {0};
 	struct tape_end end;
@@ -125,7 +125,7 @@ int answer_store(struct tape *t, size_t max, struct buf *blob)
 	struct span block = span_buf(&head);
 	if (!info || head.failed || !fields_whole(block) || fields_status(block) < 200)
 		goto cleanup;
-	if (tape_body(t, max, &body))
+	if (tape_body(t, body_max, &body))
 		goto cleanup;
 	result = join(block, span_buf(&body), info, max, blob);
 cleanup:
@@ -133,6 +133,16 @@ cleanup:
 	buf_free(&head);
 	buf_free(&body);
 	return result;
+}
+
+int answer_store(struct tape *t, size_t max, struct buf *blob)
+{
+	return store(t, max, max, blob);
+}
+
+int answer_keep(struct tape *t, size_t max_response, struct buf *blob)
+{
+	return store(t, max_response, max_response + ANSWER_BESIDE_BODY, blob);
 }
 
 /* --- parts to tape --- */

@@ -12,9 +12,14 @@
 
 #include "courier/tape.h"
 
+/* What a blob may hold beside the body; `max_response` speaks of the body alone. */
+enum { ANSWER_BESIDE_BODY = 512 * 1024 };
+
 /* Of a tape that has not ended the caller knows that the answer came whole. 0, or -1: not whole,
  * above max bytes, or out of memory: the answer is then not kept. */
 int answer_store(struct tape *t, size_t max, struct buf *blob);
+/* The same for a body of at most max_response bytes, whatever comes with it. */
+int answer_keep(struct tape *t, size_t max_response, struct buf *blob);
 
 /* What a replay adds to the header block. */
 struct answer_marks {

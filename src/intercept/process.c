@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "courier/answer.h"
 #include "identity/identity.h"
 #include "intercept/notice.h"
 #include "policy/paths.h"
@@ -275,7 +276,7 @@ static struct ledger *open_ledger(struct ledger_error *error)
 	struct ledger_options options = {
 	        .path = process.ledger_path,
 	        .size = policy->ledger_size,
-	        .max_response = policy->max_response,
+	        .max_response = policy->max_response + ANSWER_BESIDE_BODY,
 	        .durable = policy->durability == DURABILITY_POWER,
 	        .create = process.acting != MODE_REPLAY, /* an empty one answers nothing */
 	        .make_folder = process.ledger_default,

@@ -179,7 +179,7 @@ static void write_outcome(struct send *s, struct tape *tape, const struct tape_e
 	struct stamp now = clock_now();
 
 	if (end->complete && s->outcome != OUTCOME_DONE_NOT_KEPT && s->rule->store == STORE_FULL &&
-	    answer_store(tape, s->max_response, &blob) == 0)
+	    s->max_response > 0 && answer_keep(tape, s->max_response, &blob) == 0)
 		answer.blob = span_buf(&blob);
 	switch (s->outcome) {
 	case OUTCOME_NOT_EXECUTED:

@@ -209,3 +209,14 @@ def test_an_owner_that_wakes_up_late_does_not_send(world):
         assert woken.rc == 56 and "sendonce" in woken.err  # its own send was stopped: not an answer
         assert proxy.connections == 1 and len(server.writes()) == 1 and not slow.writes()
     assert world.states() == ["unknown"]
+
+
+# --- answers as large as they may be
+def test_a_body_of_exactly_max_response_is_kept(world):
+    """And one byte more is not: what comes with the body does not count."""
+    world.policy(ledger={"max_response": "64KiB"})
+    for size, kept in ((65536, True), (65537, False)):
+        with Scripted(lambda count, method, path: said(201, b"x" * size)) as server:
+            answers = [world.curl("-d", "n=%d" % size, server.base + "/orders") for _ in range(2)]
+            assert answers[0].status == 201 and len(server.posts()) == 1
+            assert (answers[1].status == 201 and answers[1].body == "x" * size) if kept else answers[1].reason == "answer-not-kept"
