@@ -67,6 +67,11 @@ int64_t clock_boot_us(void)
 	return read_clock(CLOCK_BOOTTIME);
 }
 
+int64_t clock_coarse_us(void)
+{
+	return read_clock(CLOCK_MONOTONIC_COARSE);
+}
+
 struct stamp clock_now(void)
 {
 	return (struct stamp){read_clock(CLOCK_REALTIME), read_clock(CLOCK_BOOTTIME),

@@ -17,6 +17,9 @@ struct stamp {
 struct stamp clock_now(void);
 int64_t clock_boot_us(void);
 uint64_t clock_boot_id(void);
+/* CLOCK_MONOTONIC as of the last tick: for how long something has been held, to some milliseconds,
+ * at a quarter of the price. Stands still while the machine sleeps, as holders do. */
+int64_t clock_coarse_us(void);
 
 /* Age of `then` at `now`, microseconds: the smaller of both clocks within one boot (when
  * something is about to expire), the larger (when a provider's memory is judged). Across boots

@@ -1,41 +1,62 @@
-/* Stored answers: an extent in the heap, its size and checksum in the record's bank.
+/* Stored answers: bytes beside the record or in the heap, their size and sum in the record's bank.
  *
- * The bytes are copied in before the record is locked; publishing the bank is what makes them the
- * answer. One that finds no room, or is larger than max_response, is not kept: the write is still
- * done, and a retry is told that it was executed. A copy out is checked against the sum and the
- * state word, so that an extent given to somebody else meanwhile is noticed. */
+ * A large answer is copied into the heap before the record is locked; a small one goes into the
+ * record's room under its lock. Publishing the bank is what makes either the answer. One that finds
+ * no room, or is larger than max_response, is not kept: the write is still done, and a retry is
+ * told that it was executed. A copy out is checked against the sum and the state word, so that
+ * bytes given to somebody else meanwhile are noticed. */
 #include <errno.h>
 
 #include "ledger/internal.h"
 
+/* What is not larger goes beside the record when it fits. */
+enum { ANSWER_INLINE = 704 };
+
+static bool is_kept(const struct ledger *l, const struct ledger_answer *answer)
+{
+	if (!answer || answer->blob.n == 0 || answer->blob.n > UINT32_MAX - 8)
+		return false;
+	return l->max_response <= 0 || answer->blob.n <= (uint64_t)l->max_response;
+}
+
 void answer_write(struct ledger *l, const struct ledger_answer *answer, uint64_t id,
                   struct stamp now, uint32_t *unit)
 {
+	struct layout_record *rec = record_of(l, id, NULL);
 	void *at;
 
 	*unit = 0;
-	if (!answer || answer->blob.n == 0 || answer->blob.n > UINT32_MAX - 8)
-		return;
-	if (l->max_response > 0 && answer->blob.n > (uint64_t)l->max_response)
+	if (!is_kept(l, answer) || answer->blob.n <= ANSWER_INLINE)
 		return;
 	*unit = heap_take(l, (answer->blob.n + 7) / 8 * 8, EXTENT_ANSWER, id, now);
-	if (!*unit)
-		return;
-	at = heap_at(l, *unit, EXTENT_ANSWER, id, answer->blob.n);
+	at = *unit && rec ? room_at(l, rec, id, *unit, EXTENT_ANSWER, answer->blob.n) : NULL;
 	if (at)
 		shared_in_bytes(at, answer->blob.p, answer->blob.n);
 	else
 		*unit = 0;
 }
 
-void answer_attach(struct ledger *l, struct change *c, const struct ledger_answer *answer,
+/* Beside the record; in the heap after all where other bytes are in the way. */
+static bool attach_here(struct ledger *l, struct change *c, const struct ledger_answer *answer,
+                        struct stamp now, uint32_t *at)
+{
+	*at = room_gap(&c->live, &c->bank, answer->blob.n);
+	if (!*at)
+		*at = heap_take(l, (answer->blob.n + 7) / 8 * 8, EXTENT_ANSWER, c->id, now);
+	return !*at || room_put(l, c, *at, EXTENT_ANSWER, answer->blob);
+}
+
+bool answer_attach(struct ledger *l, struct change *c, const struct ledger_answer *answer,
                    uint32_t unit, bool final, struct stamp now)
 {
-	(void)l;
+	bool fine = true;
+
 	change_drop_answer(c);
 	c->bank.status = answer ? (int32_t)answer->status : 0;
+	if (!unit && is_kept(l, answer) && answer->blob.n <= ANSWER_INLINE)
+		fine = attach_here(l, c, answer, now, &unit);
 	if (!unit || !answer)
-		return;
+		return fine;
 	c->bank.answer = unit;
 	c->bank.answer_size = (uint32_t)answer->blob.n;
 	c->bank.answer_sum = sum_bytes(c->id, answer->blob.p, answer->blob.n);
@@ -43,14 +64,16 @@ void answer_attach(struct ledger *l, struct change *c, const struct ledger_answe
 		c->bank.flags |= BANK_ANSWER_FINAL;
 	else
 		c->bank.keep_until = lease_make(now, LEASE_SECONDS);
+	return fine;
 }
 
-static int copy_out(struct ledger *l, const struct layout_bank *bank, uint64_t id, struct buf *blob)
+static int copy_out(struct ledger *l, struct layout_record *rec, const struct bank *bank,
+                    uint64_t id, struct buf *blob)
 {
 	size_t n = bank->answer_size, whole = n / 8 * 8, start = blob->n;
 	uint64_t last;
-	const char *at = heap_at(l, bank->answer, EXTENT_ANSWER, id, (n + 7) / 8 * 8);
-	char part[512];
+	const char *at = room_at(l, rec, id, bank->answer, EXTENT_ANSWER, n);
+	char part[1024];
 
 	if (!at)
 		return LEDGER_NONE;
@@ -70,25 +93,25 @@ static int copy_out(struct ledger *l, const struct layout_bank *bank, uint64_t i
 
 /* The bank that view was made of was tested then, and is not written while its word stands; the
  * answer has a sum of its own. */
-static bool bank_of_view(const struct layout_record *rec, const struct record_view *view,
-                         struct layout_bank *bank)
+static bool bank_of_view(struct layout_record *rec, const struct record_view *view,
+                         struct bank *bank)
 {
 	if (!view->answer_kept ||
 	    atomic_load_explicit(&rec->word, memory_order_acquire) != view->word)
 		return false;
-	shared_out(bank, &rec->bank[word_read(view->word).bank], sizeof(*bank));
+	shared_out(bank, &rec->bank[word_read(view->word).bank], offsetof(struct bank, runs));
 	return atomic_load_explicit(&rec->word, memory_order_acquire) == view->word;
 }
 
-static int answer_of(struct ledger *l, const struct record_view *view,
-                     const struct layout_bank *bank, struct buf *blob, long *status)
+static int answer_of(struct ledger *l, struct layout_record *rec, const struct record_view *view,
+                     const struct bank *bank, struct buf *blob, long *status)
 {
 	size_t start = blob->n;
 	int rc;
 
 	if (bank->generation != view->generation || !bank->answer || (bank->flags & BANK_DAMAGED))
 		return LEDGER_NONE;
-	rc = copy_out(l, bank, view->id, blob);
+	rc = copy_out(l, rec, bank, view->id, blob);
 	if (rc == LEDGER_OK)
 		*status = bank->status;
 	else if (!blob->failed)
@@ -101,15 +124,15 @@ static int answer_of(struct ledger *l, const struct record_view *view,
 int ledger_answer(struct ledger *l, const struct record_view *view, struct buf *blob, long *status)
 {
 	struct layout_record *rec = record_of(l, view->id, NULL);
-	struct layout_bank bank;
+	struct bank bank;
 	uint64_t id, word;
 	int saved = errno, rc = LEDGER_NONE;
 
 	*status = 0;
 	if (rec && bank_of_view(rec, view, &bank))
-		rc = answer_of(l, view, &bank, blob, status);
+		rc = answer_of(l, rec, view, &bank, blob, status);
 	if (rec && rc == LEDGER_NONE && record_read(l, rec, &id, &word, &bank) && id == view->id)
-		rc = answer_of(l, view, &bank, blob, status);
+		rc = answer_of(l, rec, view, &bank, blob, status);
 	errno = saved;
 	return rc;
 }

@@ -42,14 +42,14 @@ static int read_keys(const struct ledger *l, struct layout_record *rec, struct l
 
 static void read_maker(const struct ledger *l, struct layout_record *rec, struct ledger_record *out)
 {
-	struct layout_bank bank;
-	struct layout_facts facts;
+	struct bank bank;
+	struct facts facts;
 	uint64_t id, word;
 
-	if (!record_read(l, rec, &id, &word, &bank) || !record_facts(l, id, &bank, &facts))
+	if (!record_read(l, rec, &id, &word, &bank) || !record_facts(l, rec, id, &bank, &facts))
 		return;
-	out->maker_boot = facts.maker_boot;
-	out->maker_pid = facts.maker_pid;
+	out->maker_boot = facts.fixed.maker_boot;
+	out->maker_pid = facts.fixed.maker_pid;
 }
 
 static int read_answer(struct ledger *l, struct ledger_record *out)
@@ -91,9 +91,9 @@ static enum record_state state_in(const struct record_view *view)
 	return view->state == REC_SENT ? REC_UNKNOWN : view->state;
 }
 
-static uint32_t flags_in(const struct record_view *view)
+static uint8_t flags_in(const struct record_view *view)
 {
-	uint32_t flags = 0;
+	uint8_t flags = 0;
 
 	if (view->ever_sent)
 		flags |= BANK_EVER_SENT;
@@ -104,24 +104,35 @@ static uint32_t flags_in(const struct record_view *view)
 	return flags;
 }
 
-static void fill_bank(struct layout_bank *bank, const struct record_view *view)
+static void fill_bank(struct bank *bank, const struct record_view *view)
 {
-	bank->made = view->made;
-	bank->first_sent = view->first_sent;
-	bank->ended = view->ended;
-	bank->first_delivered = view->first_delivered;
+	bank->made = stamp_pack(view->made);
+	bank->first_sent = stamp_pack(view->first_sent);
+	bank->ended = stamp_pack(view->ended);
+	bank->first_delivered = stamp_pack(view->first_delivered);
 	bank->ttl_us = view->ttl_us;
 	bank->tombstone_us = view->tombstone_us;
 	bank->flags = flags_in(view);
-	bank->freed = (uint32_t)view->freed;
+	bank->freed = (uint8_t)view->freed;
 	if (view->state == REC_RESERVED)
 		bank->freed = FREED_WITHDRAWN;
 	if (bank->ended.wall_us == 0)
-		bank->ended = view->made;
+		bank->ended = stamp_pack(view->made);
 	bank->attempts = view->attempts;
 	bank->wire_sends = view->wire_sends;
-	bank->run_count = (uint32_t)(view->run_count < LEDGER_RUNS ? view->run_count : LEDGER_RUNS);
-	memcpy(bank->runs, view->runs, sizeof(bank->runs));
+}
+
+/* False: no room for all of them. */
+static bool fill_runs(struct ledger *l, struct change *c, const struct record_view *view,
+                      struct stamp now)
+{
+	size_t count = view->run_count < LEDGER_RUNS ? view->run_count : LEDGER_RUNS;
+
+	if (change_runs_room(l, c, count, now) < count)
+		return false;
+	c->bank.run_count = (uint8_t)count;
+	memcpy(c->bank.runs, view->runs, count * sizeof(*view->runs));
+	return true;
 }
 
 static int fill(struct ledger *l, struct change *c, const struct ledger_record *record,
@@ -129,13 +140,29 @@ static int fill(struct ledger *l, struct change *c, const struct ledger_record *
 {
 	struct ledger_answer answer = {record->view.status, span_buf(&record->answer)};
 
+	int rc;
+
 	c->word.state = state_in(&record->view);
 	fill_bank(&c->bank, &record->view);
-	answer_attach(l, c, &answer, unit, true, now);
+	if (!fill_runs(l, c, &record->view, now)) {
+		change_cancel(c);
+		return LEDGER_FULL;
+	}
+	if (!answer_attach(l, c, &answer, unit, true, now)) {
+		change_cancel(c);
+		return LEDGER_LOST;
+	}
+	if (answer.blob.n && !c->bank.answer) {
+		change_cancel(c);
+		return LEDGER_FULL;
+	}
 	if (c->word.state == REC_TOMBSTONE)
-		c->bank.facts = 0;
+		c->bank.facts = c->bank.facts_size = 0;
 	change_own(c, (struct owner){0, 0});
-	return change_publish(l, c, NULL);
+	rc = change_publish(l, c, NULL);
+	if (rc != LEDGER_OK && c->bank.more_runs != c->live.more_runs)
+		heap_give(l, c->bank.more_runs, c->id);
+	return rc;
 }
 
 static int put_all(struct ledger *l, uint64_t id, uint64_t word, const struct ledger_record *record,
@@ -147,8 +174,6 @@ static int put_all(struct ledger *l, uint64_t id, uint64_t word, const struct le
 	int rc;
 
 	answer_write(l, &answer, id, now, &unit);
-	if (answer.blob.n && !unit)
-		return LEDGER_FULL;
 	rc = change_begin(l, id, &c);
 	if (rc == LEDGER_OK && c.seen != word) {
 		change_cancel(&c);

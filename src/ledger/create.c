@@ -22,6 +22,8 @@
 #endif
 
 enum { HIGH_FD = 10, RECORD_SHARE = 2560 };
+/* What is written out at creation; what lies beyond in a larger file is merely allocated. */
+#define ZEROED_MOST (UINT64_C(1) << 30)
 
 /* A program may have closed 0, 1 or 2: what it prints next must not land in the ledger. */
 int create_fd_high(int fd)
@@ -42,23 +44,30 @@ static uint64_t align(uint64_t n)
 	return (n + LAYOUT_PAGE - 1) / LAYOUT_PAGE * LAYOUT_PAGE;
 }
 
-/* A record and what it was written with are 1.5 KiB; the rest of its share is for its answer. */
+/* A record is 1.3 KiB, its index entries and keys some more; the rest of its share is for what
+ * does not fit into it. */
 void create_plan(struct layout_fixed *f, uint64_t size)
 {
-	uint64_t records = size / RECORD_SHARE, index = 1024;
+	uint64_t tables = LAYOUT_HEADER + LAYOUT_OWNERS * sizeof(struct layout_owner);
+	uint64_t records = size > tables ? (size - tables) / RECORD_SHARE : 0, levels = 1, words;
 
-	while (index < 4 * records && index < UINT64_C(1) << 31)
-		index *= 2;
+	while ((UINT64_C(1) << (LAYOUT_LEVEL + levels - 1)) < 4 * records &&
+	       levels <= LAYOUT_LEVEL_MAX - LAYOUT_LEVEL)
+		levels++;
+	words = (UINT64_C(1) << (LAYOUT_LEVEL + levels)) - (UINT64_C(1) << LAYOUT_LEVEL);
 	f->size = size;
 	f->header_size = LAYOUT_HEADER;
 	f->owners_at = LAYOUT_HEADER;
-	f->index_at = f->owners_at + align(LAYOUT_OWNERS * sizeof(struct layout_owner));
-	f->index_count = index;
-	f->records_at = f->index_at + align(index * 8);
-	f->record_count = records;
-	f->keys_at = f->records_at + align(records * sizeof(struct layout_record));
+	f->groups_at = f->owners_at + LAYOUT_OWNERS * sizeof(struct layout_owner);
+	f->group_count = (records + LAYOUT_GROUP - 1) / LAYOUT_GROUP;
+	f->index_at = f->groups_at + align(f->group_count * sizeof(struct layout_group));
+	f->index_levels = levels;
+	f->keys_at = f->index_at + align(words * 8);
 	f->key_count = records;
-	f->heap_at = f->keys_at + align(records * sizeof(struct layout_key));
+	f->records_at = f->keys_at + align(records * sizeof(struct layout_key));
+	f->record_count = records;
+	f->heap_at = f->records_at + records / LAYOUT_PER_PAGE * LAYOUT_PAGE +
+	             (records % LAYOUT_PER_PAGE ? LAYOUT_PAGE : 0);
 	f->heap_size = f->heap_at < size ? size - f->heap_at : 0;
 }
 
@@ -126,20 +135,18 @@ static int write_all(int fd, const void *data, size_t n, off_t at)
 	return 0;
 }
 
-/* Owners and index are written out as zeroes: they are used all over from the first write on. */
-static int write_tables(int fd, const struct layout_fixed *f)
+/* Written out as zeroes, so that a first store finds a page in memory and a first flush has nothing
+ * but that page to write. Page by page: the kernel then keeps pages, not larger pieces of the file,
+ * of which each flush would write the whole. */
+static int write_zeroes(int fd, uint64_t size)
 {
-	static const char zeroes[16 * LAYOUT_PAGE];
-	uint64_t at = 0, n;
+	static const char zeroes[LAYOUT_PAGE];
 
-	for (; at < f->records_at; at += n) {
-		n = f->records_at - at < sizeof(zeroes) ? f->records_at - at : sizeof(zeroes);
-		if (write_all(fd, zeroes, n, (off_t)at) != 0)
+	for (uint64_t at = 0; at < size; at += sizeof(zeroes)) {
+		if (write_all(fd, zeroes, sizeof(zeroes), (off_t)at) != 0)
 			return -1;
 	}
-	if (write_all(fd, f, sizeof(*f), offsetof(struct layout_header, again)) != 0)
-		return -1;
-	return write_all(fd, f, sizeof(*f), 0);
+	return 0;
 }
 
 static int allocate(int fd, uint64_t size)
@@ -160,7 +167,10 @@ static int fill_file(int fd, const struct ledger_options *o)
 	/* fchmod: neither the umask nor a folder's default ACL may make it more or less. */
 	if (fchmod(fd, o->group ? 0660 : 0600) != 0 || create_header(&fixed, o) != 0)
 		return -1;
-	if (allocate(fd, fixed.size) != 0 || write_tables(fd, &fixed) != 0)
+	if (allocate(fd, fixed.size) != 0 ||
+	    write_zeroes(fd, fixed.size < ZEROED_MOST ? fixed.size : ZEROED_MOST) != 0 ||
+	    write_all(fd, &fixed, sizeof(fixed), offsetof(struct layout_header, again)) != 0 ||
+	    write_all(fd, &fixed, sizeof(fixed), 0) != 0)
 		return -1;
 	return fsync(fd);
 }

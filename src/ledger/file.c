@@ -46,22 +46,41 @@ int file_flush(struct ledger *l)
 	return rc;
 }
 
-/* Asks the kernel for the pages instead of finding out by SIGBUS. Only when a place is used for the
- * first time, and for a piece at once, so that it is one call for many records: pieces of 64 KiB
- * cost two thirds of what pieces of 16 KiB do. */
-bool file_populate(struct ledger *l, uint64_t area, uint64_t offset, uint64_t n)
+int file_flush_range(struct ledger *l, const void *at, uint64_t n)
 {
-	uint64_t piece = 16 * LAYOUT_PAGE, from = offset / piece * piece;
-	uint64_t to = (offset + n + piece - 1) / piece * piece;
-	int saved = errno;
-	bool fresh = offset == from || to - from > piece, fine = true;
+	uint64_t from = (uint64_t)((const char *)at - l->base) / LAYOUT_PAGE * LAYOUT_PAGE;
+	uint64_t to = (uint64_t)((const char *)at - l->base) + n;
+	int saved = errno, rc = msync(l->base + from, to - from, MS_SYNC);
 
-	from += area;
-	to = to > l->size - area ? l->size : to + area;
-	if (fresh && madvise(l->base + from, to - from, MADV_POPULATE_WRITE) != 0)
+	errno = saved;
+	return rc == 0 ? LEDGER_OK : LEDGER_CANNOT;
+}
+
+/* Asks the kernel for the pages instead of finding out by SIGBUS. An old kernel that knows no such
+ * call leaves us with what was allocated at creation. */
+bool file_populate(struct ledger *l, uint64_t at, uint64_t n)
+{
+	uint64_t from = at / LAYOUT_PAGE * LAYOUT_PAGE;
+	uint64_t to = (at + n + LAYOUT_PAGE - 1) / LAYOUT_PAGE * LAYOUT_PAGE;
+	int saved = errno;
+	bool fine = true;
+
+	to = to > l->size ? l->size : to;
+	if (madvise(l->base + from, to - from, MADV_POPULATE_WRITE) != 0)
 		fine = errno != EFAULT && errno != ENOMEM && errno != ENOSPC && errno != EHWPOISON;
 	errno = saved;
 	return fine;
+}
+
+/* For a piece of 64 KiB at once, so that it is one call for many: that costs two thirds of what
+ * pieces of 16 KiB do. */
+bool file_populate_ahead(struct ledger *l, uint64_t area, uint64_t offset, uint64_t n)
+{
+	uint64_t piece = 16 * LAYOUT_PAGE, from = offset / piece * piece;
+	uint64_t to = (offset + n + piece - 1) / piece * piece;
+	bool fresh = offset == from || to - from > piece;
+
+	return !fresh || file_populate(l, area + from, to - from);
 }
 
 static int check_filesystem(int fd, struct ledger *l, struct ledger_error *error)
@@ -98,11 +117,10 @@ static bool plan_fits(const struct layout_fixed *f)
 	struct layout_fixed plan = {0};
 
 	create_plan(&plan, f->size);
-	return plan.owners_at == f->owners_at && plan.index_at == f->index_at &&
-	       plan.index_count == f->index_count && plan.records_at == f->records_at &&
-	       plan.record_count == f->record_count && plan.keys_at == f->keys_at &&
-	       plan.key_count == f->key_count && plan.heap_at == f->heap_at &&
-	       plan.heap_size == f->heap_size && f->header_size == LAYOUT_HEADER;
+	return f->header_size == LAYOUT_HEADER &&
+	       memcmp(&plan.owners_at, &f->owners_at,
+	              offsetof(struct layout_fixed, made_us) -
+	                      offsetof(struct layout_fixed, owners_at)) == 0;
 }
 
 static int fail_damaged(int fd, struct ledger *l, bool ours, struct ledger_error *error,
@@ -283,6 +301,15 @@ static struct ledger *ledger_new(const struct ledger_options *o)
 	return l;
 }
 
+/* Others learn that what is here is relied on after a power loss. And pages that have to come from
+ * the disk come one by one: of larger pieces every flush would write the whole. */
+static void open_durable(struct ledger *l)
+{
+	madvise(l->base, l->size, MADV_RANDOM);
+	if (atomic_load_explicit(&l->header->flushed, memory_order_relaxed) == 0)
+		atomic_store_explicit(&l->header->flushed, 1, memory_order_relaxed);
+}
+
 static int map_file(int fd, struct ledger *l, struct ledger_error *error)
 {
 	int protection = l->read_only ? PROT_READ : PROT_READ | PROT_WRITE;
@@ -296,6 +323,8 @@ static int map_file(int fd, struct ledger *l, struct ledger_error *error)
 	l->base = base;
 	l->size = l->fixed.size;
 	l->header = base;
+	if (l->durable && !l->read_only)
+		open_durable(l);
 	return LEDGER_OK;
 }
 

@@ -43,77 +43,88 @@ static int rank(const struct record_view *view)
 
 static bool better(const struct record_view *a, const struct record_view *b)
 {
-	if (b->state == REC_NONE || rank(a) != rank(b))
-		return b->state == REC_NONE || rank(a) > rank(b);
+	if (rank(a) != rank(b))
+		return rank(a) > rank(b);
 	return a->made.wall_us > b->made.wall_us;
 }
 
 /* A record whose own hashes fail their check may be the one that is looked for: the index thinks
  * so, and a doubt is the safe answer. */
-static bool is_it(struct layout_record *rec, const struct record_view *view, const uint8_t *hash,
-                  enum index_kind kind)
+static bool is_it(struct ledger *l, struct layout_record *rec, const struct record_view *view,
+                  const uint8_t *hash, enum index_kind kind)
 {
-	struct layout_bank bank;
+	struct bank bank;
 	const uint8_t *there = kind == INDEX_CONTENT ? view->content : view->any_account;
+	uint64_t id, word;
 
 	if (memcmp(there, hash, LEDGER_HASH) == 0)
 		return true;
-	shared_out(&bank, &rec->bank[word_read(view->word).bank], sizeof(bank));
-	return kind == INDEX_CONTENT && bank.sum != bank_sum(rec, &bank) &&
-	       atomic_load_explicit(&rec->word, memory_order_acquire) == view->word;
+	return kind == INDEX_CONTENT && view->state == REC_UNKNOWN &&
+	       record_read(l, rec, &id, &word, &bank) && (bank.flags & BANK_DAMAGED);
 }
 
 bool find_by_hash(struct ledger *l, const uint8_t *hash, enum index_kind kind, struct stamp now,
                   struct record_view *out)
 {
-	struct index_walk walk = index_start(hash, kind);
+	struct index_walk walk = index_start(l, hash, kind);
+	struct record_view other, *view = out;
 	struct layout_record *rec;
-	struct record_view view;
 	int64_t number;
 
-	memset(out, 0, sizeof(*out));
 	while ((number = index_next(l, &walk)) >= 0) {
 		rec = record_at(l, (uint64_t)number);
-		if (rec)
-			record_fetch(rec);
-		if (!rec || !record_view(l, rec, now, &view) || !is_it(rec, &view, hash, kind))
+		if (!rec)
 			continue;
-		if (kind == INDEX_ANY && !hinders(&view, now))
+		record_fetch(rec);
+		if (!record_view(l, rec, now, view) || !is_it(l, rec, view, hash, kind))
 			continue;
-		if (better(&view, out))
-			*out = view;
+		if (kind == INDEX_ANY && !hinders(view, now))
+			continue;
+		/* The first one is where it belongs already. */
+		if (view == &other && better(&other, out))
+			*out = other;
+		view = &other;
 	}
-	return out->state != REC_NONE;
+	if (view == out)
+		memset(out, 0, sizeof(*out));
+	return view != out;
 }
 
-static bool settings_changed(struct ledger *l, uint64_t operation, uint64_t settings)
+unsigned find_settings(struct ledger *l, uint64_t operation, uint64_t settings)
 {
 	struct layout_setting *s = l->header->settings;
+	unsigned seen = SETTINGS_NONE;
 	uint64_t there;
 
 	for (int i = 0; i < LAYOUT_SETTINGS; i++) {
+		/* Acquire: the pair is whole. */
 		there = atomic_load_explicit(&s[i].operation, memory_order_acquire);
 		if (there == 0)
-			return false;
-		if (there == operation &&
-		    atomic_load_explicit(&s[i].settings, memory_order_relaxed) != settings)
-			return true;
+			return seen;
+		if (there != operation)
+			continue;
+		there = atomic_load_explicit(&s[i].settings, memory_order_relaxed);
+		seen |= there == settings ? SETTINGS_SAME : SETTINGS_OTHER;
 	}
-	return atomic_load_explicit(&l->header->settings_full, memory_order_relaxed) != 0;
+	if (atomic_load_explicit(&l->header->settings_full, memory_order_relaxed))
+		return SETTINGS_SAME | SETTINGS_OTHER;
+	return seen;
 }
 
 /* Walks every record: only when the operation was ever used with other settings. */
 static bool find_other_settings(struct ledger *l, const struct ledger_ids *ids, struct stamp now,
                                 struct record_view *out)
 {
-	uint64_t end = atomic_load_explicit(&l->header->next_record, memory_order_acquire);
+	uint64_t end = record_end(l);
 	char operation[sizeof(out->operation)] = {0};
 	struct layout_record *rec;
 
-	if (!settings_changed(l, find_operation_hash(ids->operation), ids->settings))
+	if (!(find_settings(l, find_operation_hash(ids->operation), ids->settings) &
+	      SETTINGS_OTHER))
 		return false;
 	strncpy(operation, ids->operation ? ids->operation : "", sizeof(operation) - 1);
-	for (uint64_t i = 0; i < end && (rec = record_at(l, i)); i++) {
+	for (uint64_t i = 0; i < end; i++) {
+		rec = record_at(l, i);
 		if (word_read(atomic_load_explicit(&rec->word, memory_order_acquire)).state == 0)
 			continue;
 		if (!record_view(l, rec, now, out) || out->settings == ids->settings)
@@ -188,7 +199,7 @@ static bool was_told(const struct record_view *view, uint64_t run)
 int ledger_find_content(struct ledger *l, const uint8_t *content, uint64_t run, struct stamp now,
                         struct record_view *out)
 {
-	struct index_walk walk = index_start(content, INDEX_CONTENT);
+	struct index_walk walk = index_start(l, content, INDEX_CONTENT);
 	struct layout_record *rec;
 	struct record_view view;
 	int64_t number;

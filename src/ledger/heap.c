@@ -1,4 +1,4 @@
-/* The heap: what a generation was written with, and answers, in extents of 64-byte units.
+/* The heap: what does not fit into its record, in extents of 64-byte units.
  *
  * Every extent starts with a word (size in units 24, kind 4, magic 8, second of birth 28) and the
  * id of its record, so that the heap can be walked from its start. Taking one happens under the
@@ -9,7 +9,13 @@
  * and its record names another one. Giving back is one compare-and-swap and needs no lock. */
 #include "ledger/internal.h"
 
-enum { EXTENT_MAGIC = 0xa7, HEAP_QUICK_STEPS = 16, HEAP_GLANCE = 2, ORPHAN_SECONDS = 60 };
+enum {
+	EXTENT_MAGIC = 0xa7,
+	HEAP_QUICK_STEPS = 16,
+	HEAP_GLANCE = 2,
+	ORPHAN_SECONDS = 60,
+	MEND_MOST = 1 << 16
+};
 
 static uint64_t extent_word(uint64_t units, unsigned kind, struct stamp now)
 {
@@ -60,21 +66,45 @@ bool heap_step(const struct ledger *l, uint64_t *unit, uint64_t *word)
 	return true;
 }
 
+/* The record of the extent refers to it. */
+static bool is_named(struct ledger *l, uint64_t unit)
+{
+	uint64_t parent = atomic_load_explicit(&extent_at(l, unit)->parent, memory_order_relaxed);
+	struct layout_record *rec = record_of(l, parent, NULL);
+	struct bank bank;
+	uint64_t id, state;
+
+	if (!rec || !record_read(l, rec, &id, &state, &bank) || id != parent)
+		return false;
+	return (bank.flags & BANK_DAMAGED) || bank.facts == unit || bank.answer == unit ||
+	       bank.more_runs == unit;
+}
+
 static bool is_orphan(struct ledger *l, uint64_t unit, uint64_t word, struct stamp now)
 {
 	uint64_t age = ((uint64_t)(now.boot_us / 1000000) - (word & 0xfffffff)) & 0xfffffff;
-	uint64_t parent = atomic_load_explicit(&extent_at(l, unit)->parent, memory_order_relaxed);
-	struct layout_record *rec;
-	struct layout_bank bank;
-	uint64_t id, state;
 
 	/* First: looking at the record is a cache miss. */
-	if (age < ORPHAN_SECONDS)
+	return age >= ORPHAN_SECONDS && !is_named(l, unit);
+}
+
+/* A power loss may have taken a page with the words of some extents. What lies between here and the
+ * next one that a record refers to belongs to nobody. */
+static bool heap_mend(struct ledger *l, uint64_t unit, struct stamp now)
+{
+	uint64_t end = heap_end(l), next = unit + 1, at, word;
+
+	if (unit >= end)
 		return false;
-	rec = record_of(l, parent, NULL);
-	if (!rec || !record_read(l, rec, &id, &state, &bank) || id != parent)
-		return true;
-	return !(bank.flags & BANK_DAMAGED) && bank.facts != unit && bank.answer != unit;
+	for (; next < end && next - unit < MEND_MOST; next++) {
+		at = next;
+		if (heap_step(l, &at, &word) && kind_of(word) != EXTENT_FREE && is_named(l, next))
+			break;
+	}
+	/* Release: as in extent_install. */
+	atomic_store_explicit(&extent_at(l, unit)->word, extent_word(next - unit, EXTENT_FREE, now),
+	                      memory_order_release);
+	return true;
 }
 
 /* Free now, or could be: the latter is made free. */
@@ -130,21 +160,32 @@ static void extent_take(struct ledger *l, uint64_t unit, uint64_t have, uint64_t
 	atomic_store_explicit(&l->header->heap_cursor, unit + need, memory_order_release);
 }
 
+/* Where the last search ended. What was noted in another boot may not be where an extent begins
+ * today: the one page may have got to the disk without the other. */
+static uint64_t heap_start(struct ledger *l, struct stamp now)
+{
+	uint64_t unit = atomic_load_explicit(&l->header->heap_cursor, memory_order_relaxed);
+
+	if (atomic_load_explicit(&l->header->heap_boot, memory_order_relaxed) == now.boot && unit)
+		return unit;
+	atomic_store_explicit(&l->header->heap_boot, now.boot, memory_order_relaxed);
+	return 1;
+}
+
 /* First fit within so many extents, going round once. 0: none. */
 static uint64_t heap_search(struct ledger *l, uint64_t need, uint64_t steps, struct stamp now,
                             uint64_t *have)
 {
-	uint64_t unit = atomic_load_explicit(&l->header->heap_cursor, memory_order_relaxed);
-	uint64_t start = 1, next, word;
+	bool whole = steps == UINT64_MAX;
+	uint64_t unit = whole ? 1 : heap_start(l, now), next, word;
 
 	/* From the start on, what is merged may swallow the place where the last search ended. */
-	if (steps != UINT64_MAX)
-		start = unit ? unit : 1;
-	else
+	if (whole)
 		atomic_store_explicit(&l->header->heap_cursor, 1, memory_order_relaxed);
-	for (unit = start; steps; steps--) {
+	for (; steps; steps--) {
 		next = unit;
-		if (!heap_step(l, &next, &word)) {
+		if (!heap_step(l, &next, &word) &&
+		    !(whole && heap_mend(l, unit, now) && heap_step(l, &next, &word))) {
 			next = 0;
 			break;
 		}
@@ -165,9 +206,9 @@ static uint64_t heap_fresh(struct ledger *l, uint64_t need)
 		unit = 1;
 	if (unit > heap_units(l) || need > heap_units(l) - unit)
 		return 0;
-	if (unit == 1 && !file_populate(l, l->fixed.heap_at, 0, LAYOUT_UNIT))
+	if (unit == 1 && !file_populate_ahead(l, l->fixed.heap_at, 0, LAYOUT_UNIT))
 		return 0;
-	if (!file_populate(l, l->fixed.heap_at, unit * LAYOUT_UNIT, need * LAYOUT_UNIT))
+	if (!file_populate_ahead(l, l->fixed.heap_at, unit * LAYOUT_UNIT, need * LAYOUT_UNIT))
 		return 0;
 	return unit;
 }

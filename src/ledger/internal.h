@@ -13,9 +13,12 @@ struct ledger {
 	struct layout_fixed fixed; /* our own checked copy: the file's cannot move our bounds */
 	int64_t max_response;
 	bool durable, read_only;
+	bool populate; /* a copy-on-write file system: before every change */
+	shared64 self; /* owner slot of this process: owner.c */
+	shared64 grant, grant_size, hole_cursor; /* places taken and not used yet: place.c */
+	shared64 sweep_cursor;
 	bool group;                  /* 0660, several users: access.c */
 	bool set_aside;              /* a damaged file is moved away: aside.c */
-	shared64 self;               /* owner slot of this process: owner.c */
 	_Atomic bool heap_free_seen; /* the last search of the heap found room: heap.c */
 	_Atomic bool torn;           /* local, because the file's own word could not be trusted */
 	char exe[32];
@@ -28,9 +31,12 @@ int file_fail(struct ledger_error *error, int code, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 /* Everything so far is on the disk when it returns (durable ledgers). */
 int file_flush(struct ledger *l);
-/* False when the disk has no room for these bytes of an area that is filled from its start on: they
- * must not be stored to. */
-bool file_populate(struct ledger *l, uint64_t area, uint64_t offset, uint64_t n);
+/* The same for a piece, whatever the durability of this process. */
+int file_flush_range(struct ledger *l, const void *at, uint64_t n);
+/* False when the disk has no room for these bytes: they must not be stored to. */
+bool file_populate(struct ledger *l, uint64_t at, uint64_t n);
+/* The same in an area that is filled from its start on, for a larger piece at once. */
+bool file_populate_ahead(struct ledger *l, uint64_t area, uint64_t offset, uint64_t n);
 
 /* create.c */
 int create_file(const struct ledger_options *options, struct ledger_error *error);
@@ -120,21 +126,23 @@ enum index_kind { INDEX_CONTENT = 1, INDEX_ANY = 2, INDEX_KEY = 3 };
  * cell) or -1 at the end. */
 struct index_walk {
 	uint64_t hash, at;
+	unsigned level;
 	enum index_kind kind;
 };
-struct index_walk index_start(const uint8_t *hash, enum index_kind kind);
+struct index_walk index_start(const struct ledger *l, const uint8_t *hash, enum index_kind kind);
 int64_t index_next(const struct ledger *l, struct index_walk *walk);
 /* Under the table lock. 0 or LEDGER_FULL; an entry that is there already is not doubled. */
 int index_add(struct ledger *l, const uint8_t *hash, enum index_kind kind, uint64_t number);
 void index_remove(struct ledger *l, const uint8_t *hash, enum index_kind kind, uint64_t number);
 bool index_has(const struct ledger *l, const uint8_t *hash, enum index_kind kind, uint64_t number);
-uint64_t index_word(const struct ledger *l, uint64_t slot);
+void index_fetch(const struct ledger *l, const uint8_t *hash, enum index_kind kind);
+uint64_t index_words(const struct ledger *l); /* of the level that counts */
+uint64_t index_word(const struct ledger *l, uint64_t slot, uint64_t *offset);
 int index_kind_of(uint64_t word);
 uint64_t index_number_of(uint64_t word);
-uint64_t index_tag_of(uint64_t word);
 
 /* heap.c */
-enum extent_kind { EXTENT_FREE = 1, EXTENT_FACTS = 2, EXTENT_ANSWER = 3 };
+enum extent_kind { EXTENT_FREE = 1, EXTENT_FACTS = 2, EXTENT_ANSWER = 3, EXTENT_RUNS = 4 };
 /* Room for n bytes, 0 when there is none. Takes the table lock. */
 uint32_t heap_take(struct ledger *l, size_t n, enum extent_kind kind, uint64_t parent,
                    struct stamp now);
@@ -146,40 +154,91 @@ bool heap_step(const struct ledger *l, uint64_t *unit, uint64_t *word); /* for v
 
 /* record.c */
 struct layout_record *record_at(const struct ledger *l, uint64_t number);
+uint64_t record_end(const struct ledger *l); /* none is used from here on */
 uint64_t record_number(const struct ledger *l, const struct layout_record *rec);
 uint64_t record_id(uint64_t number, uint64_t life);
 /* The record with that id, or null when the place has another one. */
 struct layout_record *record_of(const struct ledger *l, uint64_t id, uint64_t *number);
-/* A hint to the processor: all of it will be read, not one line after the other. */
+/* A hint to the processor: most of it will be read, not one line after the other. */
 void record_fetch(const struct layout_record *rec);
-uint64_t bank_sum(struct layout_record *rec, const struct layout_bank *bank);
-/* A consistent copy; a bank that fails its check comes back as damaged, in doubt. False: empty. */
+size_t bank_size(const struct bank *bank);
+/* Into the record's bank that is not in use. */
+void bank_store(struct ledger *l, struct layout_record *rec, uint64_t id, unsigned which,
+                const struct bank *bank);
+uint64_t bank_sum(struct layout_record *rec, const struct bank *bank);
+/* A consistent copy; a bank that fails its check comes back as damaged, in doubt. False: empty.
+ * Of the runs only those that are there are written. */
 bool record_read(const struct ledger *l, struct layout_record *rec, uint64_t *id, uint64_t *word,
-                 struct layout_bank *bank);
-bool record_facts(const struct ledger *l, uint64_t id, const struct layout_bank *bank,
-                  struct layout_facts *facts);
+                 struct bank *bank);
+bool record_expired(const struct bank *bank, struct stamp now);
+
+/* view.c */
+enum {
+	VIEW_OPERATION = sizeof(((struct record_view *)0)->operation),
+	VIEW_EXE = sizeof(((struct record_view *)0)->exe)
+};
+struct facts {
+	struct layout_facts fixed;
+	char texts[LEDGER_KEY_MAX + VIEW_OPERATION + VIEW_EXE + 2]; /* a multiple of 8 */
+};
+_Static_assert(sizeof(struct facts) % 8 == 0, "copied in words");
+uint64_t facts_seed(uint64_t id, uint32_t generation);
+/* False when there are none, or they fail their check. */
+bool record_facts(const struct ledger *l, struct layout_record *rec, uint64_t id,
+                  const struct bank *bank, struct facts *facts);
 bool record_view(struct ledger *l, struct layout_record *rec, struct stamp now,
                  struct record_view *out);
-bool record_expired(const struct layout_bank *bank, struct stamp now);
 
+/* change.c */
 /* One publication: begin locks the record and copies its bank, publish installs the changed copy by
  * one compare-and-swap of the state word. */
 struct change {
 	struct layout_record *rec;
 	uint64_t id, token, seen; /* seen: the word as it was */
 	struct word word;         /* to be installed; bank and sequence are set by publish */
-	struct layout_bank bank;
-	uint32_t old_facts, old_answer;
+	struct bank live;         /* as it was, without the runs */
+	struct bank bank;
 };
 int change_begin(struct ledger *l, uint64_t id, struct change *c);
 int change_publish(struct ledger *l, struct change *c, uint64_t *installed);
 void change_cancel(struct change *c);
+/* State, sequence and sum of a bank that is about to be published with this word. */
+void change_seal(struct layout_record *rec, struct bank *bank, struct word w);
 void change_own(struct change *c, struct owner who);
 void change_drop_answer(struct change *c);
+void change_drop_facts(struct change *c);
 bool change_is_hold(const struct change *c, const struct hold *hold);
 bool change_same_generation(const struct change *c, const struct hold *hold);
 /* The owner is there and in time: nobody may take the record from it. */
 bool change_owner_holds(struct ledger *l, const struct change *c, struct stamp now);
+/* Room for so many runs; how many there is room for: two, or all. */
+size_t change_runs_room(struct ledger *l, struct change *c, size_t count, struct stamp now);
+
+/* room.c */
+/* Where n bytes fit into the record beside what these banks refer to; 0: nowhere. */
+uint32_t room_gap(const struct bank *live, const struct bank *made, size_t n);
+/* The n bytes a reference means, null when it is not a good one. */
+void *room_at(const struct ledger *l, struct layout_record *rec, uint64_t id, uint32_t at,
+              enum extent_kind kind, size_t n);
+void room_give(struct ledger *l, uint32_t at, uint64_t id);
+/* Copies bytes to a place that room_gap or heap_take gave. False: the record's lock was lost. */
+bool room_put(struct ledger *l, struct change *c, uint32_t at, enum extent_kind kind,
+              struct span bytes);
+
+/* place.c */
+/* An empty place, locked; null when there is none. */
+struct layout_record *place_take(struct ledger *l, uint64_t *token);
+
+/* due.c */
+/* When a bank may first be over, in microseconds of the wall clock; 0: never by itself. */
+uint64_t due_of(const struct bank *bank);
+void due_note(struct ledger *l, uint64_t number, uint64_t when);
+/* 0 when nothing of the group is over yet, or somebody looks; else what due_end wants. */
+uint64_t due_begin(struct ledger *l, uint64_t group, struct stamp now);
+void due_end(struct ledger *l, uint64_t group, uint64_t token, uint64_t next);
+void due_emptied(struct ledger *l, uint64_t number);
+void due_filled(struct ledger *l, uint64_t group, bool none_left);
+bool due_has_empty(const struct ledger *l, uint64_t group);
 
 /* key.c */
 int64_t key_find(const struct ledger *l, const uint8_t *own_key);    /* record id or LEDGER_NONE */
@@ -190,19 +249,26 @@ size_t key_list(const struct ledger *l, struct layout_record *rec, uint64_t id,
                 uint8_t (*out)[LEDGER_HASH], size_t room);
 
 /* answer.c */
-/* Copies an answer into the heap; *unit 0 when it is not kept. */
+/* An answer too large for the record is copied into the heap; *unit 0 when it is not. */
 void answer_write(struct ledger *l, const struct ledger_answer *answer, uint64_t id,
                   struct stamp now, uint32_t *unit);
-void answer_attach(struct ledger *l, struct change *c, const struct ledger_answer *answer,
+/* Makes it the answer of the changed bank: what answer_write stored, else beside the record. False
+ * when the record's lock was lost. */
+bool answer_attach(struct ledger *l, struct change *c, const struct ledger_answer *answer,
                    uint32_t unit, bool final, struct stamp now);
 
 /* sweep.c */
-void sweep_some(struct ledger *l, unsigned count, struct stamp now);
+/* Looks for what is over: in a few groups, or, when `count` is not less than the number of records,
+ * at every one of them. */
+void sweep_some(struct ledger *l, uint64_t count, struct stamp now);
 /* Looks at one record; true when it is empty afterwards. */
 bool sweep_one(struct ledger *l, struct layout_record *rec, struct stamp now);
 
 /* find.c */
 uint64_t find_operation_hash(const char *operation);
+enum settings_seen { SETTINGS_NONE, SETTINGS_SAME = 1, SETTINGS_OTHER = 2 };
+/* Which settings this operation was ever reserved with. */
+unsigned find_settings(struct ledger *l, uint64_t operation, uint64_t settings);
 bool find_by_hash(struct ledger *l, const uint8_t *hash, enum index_kind kind, struct stamp now,
                   struct record_view *out);
 

@@ -20,7 +20,7 @@ static struct layout_key *cell_at(const struct ledger *l, uint64_t number)
 static struct layout_key *cell_find(const struct ledger *l, const uint8_t *own_key,
                                     uint64_t *number)
 {
-	struct index_walk walk = index_start(own_key, INDEX_KEY);
+	struct index_walk walk = index_start(l, own_key, INDEX_KEY);
 	uint8_t there[LEDGER_HASH];
 	struct layout_key *cell;
 	int64_t found;
@@ -78,7 +78,7 @@ static struct layout_key *cell_take(struct ledger *l, uint64_t *number)
 	atomic_store_explicit(&l->header->key_cursor, cursor + search, memory_order_relaxed);
 	if (next >= l->fixed.key_count)
 		return NULL;
-	if (!file_populate(l, l->fixed.keys_at, next * sizeof(*cell), sizeof(*cell)))
+	if (!file_populate_ahead(l, l->fixed.keys_at, next * sizeof(*cell), sizeof(*cell)))
 		return NULL;
 	atomic_store_explicit(&l->header->next_key, next + 1, memory_order_relaxed);
 	*number = next;

@@ -10,20 +10,28 @@
 
 #define LAYOUT_MAGIC "SENDONCE"
 enum {
-	LAYOUT_VERSION = 1,
+	LAYOUT_VERSION = 2,
 	LAYOUT_PAGE = 4096,
 	LAYOUT_HEADER = 8192,
 	LAYOUT_OWNERS = 1024, /* slot 0 is never used: owner 0 means "none" */
 	LAYOUT_SETTINGS = 128,
 	LAYOUT_COUNTERS = 64,
+	LAYOUT_RECORD = 1344,        /* 21 cache lines: words, hashes, banks, and a room */
+	LAYOUT_PER_PAGE = 3,         /* so that none lies on two pages */
+	LAYOUT_GROUP = 12,           /* records that share one "next look" */
+	LAYOUT_RUNS = 2,             /* in the bank itself */
 	LAYOUT_UNIT = 64,            /* heap extents are counted in these */
-	LAYOUT_MIN_SIZE = 256 * 1024 /* owners and a hundred records */
+	LAYOUT_LEVEL = 10,           /* the smallest index has 2^10 words */
+	LAYOUT_LEVEL_MAX = 28,       /* and the largest this many bits */
+	LAYOUT_MIN_SIZE = 256 * 1024 /* owners and sixty records */
 };
 /* A file made by a later version may carry bits we do not know. Unknown `compatible` ones are left
  * alone, an unknown `incompatible` one means: do not touch. */
 #define LAYOUT_COMPATIBLE   UINT32_C(0)
 #define LAYOUT_INCOMPATIBLE UINT32_C(0)
-#define LAYOUT_MAX_SIZE     (INT64_C(1) << 36)
+/* In a reference to bytes: an offset within the record, not a unit of the heap (room.c). */
+#define LAYOUT_INLINE   (UINT32_C(1) << 31)
+#define LAYOUT_MAX_SIZE (INT64_C(1) << 36)
 
 typedef _Atomic uint64_t shared64;
 typedef _Atomic uint32_t shared32;
@@ -36,8 +44,8 @@ struct layout_fixed {
 	uint64_t boot;       /* of creation */
 	uint8_t machine[16]; /* of creation, zeroes when unknown */
 	uint8_t secret[LEDGER_SECRET];
-	uint64_t owners_at, index_at, index_count, records_at, record_count;
-	uint64_t keys_at, key_count, heap_at, heap_size;
+	uint64_t owners_at, groups_at, group_count, index_at, index_levels;
+	uint64_t keys_at, key_count, records_at, record_count, heap_at, heap_size;
 	int64_t made_us;
 	uint64_t sum;
 };
@@ -59,11 +67,19 @@ struct layout_lost {
 struct layout_header {
 	struct layout_fixed fixed;
 	uint8_t fixed_pad[256 - sizeof(struct layout_fixed)];
-	shared64 table_lock;                       /* index, key cells, allocation */
-	shared64 next_record, next_key, next_heap; /* never used beyond; heap in units */
-	shared64 record_cursor, key_cursor, heap_cursor, sweep_cursor;
+	shared64 table_lock;          /* index, key cells, heap */
+	shared64 index_level;         /* which index counts: 2^(LAYOUT_LEVEL + this) words */
+	shared64 next_key, next_heap; /* never used beyond; heap in units */
+	shared64 key_cursor, heap_cursor;
 	shared64 settings_full; /* more pairs than the table holds: always look */
-	uint8_t cursors_pad[512 - 256 - 9 * 8];
+	shared64 flushed;       /* 1: somebody opened it with durability `power` */
+	/* Lines of their own: taken by everybody, without the lock. */
+	shared64 next_record; /* never used beyond */
+	shared64 emptied;     /* places that became empty again, about */
+	uint64_t next_pad[6];
+	shared64 record_cursor, sweep_cursor;
+	shared64 heap_boot; /* in which heap_cursor was set */
+	uint8_t cursors_pad[512 - 256 - 19 * 8];
 	shared64 counters[LAYOUT_COUNTERS];
 	struct layout_setting settings[LAYOUT_SETTINGS];
 	shared64 retired;   /* 0: this is the ledger; else level 2, why 3: retire.c */
@@ -85,22 +101,35 @@ struct layout_owner {
 	uint64_t pad[3];
 };
 
-/* The changing part of a record. Two of them; the state word says which one counts. */
+/* A moment in two words: the wall clock, and CLOCK_BOOTTIME in milliseconds 40 with the low bits
+ * of the boot id 24 (0: not known). */
+struct layout_stamp {
+	int64_t wall_us;
+	uint64_t at;
+};
+
+/* The changing part of a record. Two of them in the file, and copies in memory; the state word says
+ * which one counts. `sum` covers what follows, as far as it is used, and the record's two hashes;
+ * `sequence` is as in the state word that named it; `facts` and `answer` say where (room.c), 0:
+ * none; `more_runs` is a unit of the heap with the runs beyond the first two; `keep_until` a lease
+ * word: how long an answer that is not final is kept. */
+#define BANK_FIELDS(RUNS)                                                                          \
+	uint64_t sum;                                                                              \
+	uint32_t generation, sequence;                                                             \
+	uint8_t state, freed, flags, run_count;                                                    \
+	int32_t status;                                                                            \
+	struct layout_stamp made, first_sent, ended, first_delivered;                              \
+	int64_t ttl_us, tombstone_us;                                                              \
+	uint32_t facts, answer, facts_size, answer_size;                                           \
+	uint64_t answer_sum, keep_until;                                                           \
+	uint32_t attempts, wire_sends, more_runs, pad;                                             \
+	struct run_entry runs[RUNS]
+
 struct layout_bank {
-	uint64_t sum; /* over the rest of the bank and the record's two hashes */
-	uint32_t state, generation;
-	uint64_t boot; /* of the writer */
-	struct stamp made, first_sent, ended, first_delivered;
-	int64_t ttl_us, tombstone_us;
-	uint32_t flags, freed;
-	uint32_t facts, answer; /* units in the heap; 0: none */
-	uint32_t answer_size;
-	int32_t status;
-	uint64_t answer_sum;
-	uint64_t keep_until; /* lease word: how long an answer that is not final is kept */
-	uint32_t attempts, wire_sends;
-	uint32_t run_count, sequence; /* sequence: as in the state word that named it */
-	struct run_entry runs[LEDGER_RUNS];
+	BANK_FIELDS(LAYOUT_RUNS);
+};
+struct bank {
+	BANK_FIELDS(LEDGER_RUNS);
 };
 
 enum bank_flags {
@@ -113,16 +142,24 @@ enum bank_flags {
 };
 
 struct layout_record {
-	shared64 word;    /* state, bank, owner, sequence, nonce, tenure, generation: word.h */
-	shared64 lock;    /* who is writing the spare bank */
-	shared64 lease;   /* lease word of the owner */
-	shared64 life;    /* counts the records this place has held */
+	shared64 word;  /* state, bank, owner, sequence, nonce, tenure, generation: word.h */
+	shared64 lock;  /* who is writing the spare bank, or in the room */
+	shared64 lease; /* lease word of the owner */
+	shared64 life;  /* counts the records this place has held */
+	shared64 content[4];
+	shared64 any_account[4];
 	shared64 linked;  /* 1 while index entries may point here */
 	shared64 keys;    /* number + 1 of the first key cell; 0: none */
 	shared64 waiting; /* 1: somebody sleeps on `word` */
-	uint64_t pad;
-	shared64 content[4], any_account[4];
+	shared64 granted; /* 1: taken by a process; a place of zeroes below the mark was wiped */
 	struct layout_bank bank[2];
+	uint64_t room[102]; /* facts and answer, as long as they fit: room.c */
+};
+
+/* Records that are looked at together: due.c. */
+struct layout_group {
+	shared64 due;
+	shared64 emptied; /* places that became empty again, about */
 };
 
 /* A program's own key that means this record. */
@@ -133,35 +170,39 @@ struct layout_key {
 	uint64_t pad[2];
 };
 
+/* Runs beyond the first two, in the heap: one half for each bank, written as the bank is. */
+struct layout_runs {
+	struct run_entry more[2][LEDGER_RUNS - LAYOUT_RUNS];
+};
+
 /* In front of everything in the heap. `word`: size, kind, age, magic: heap.c. */
 struct layout_extent {
 	shared64 word;
 	shared64 parent; /* record id */
 };
 
-/* What one generation was written with. */
+/* What one generation was written with. The texts follow it: key, operation, program. */
 struct layout_facts {
-	uint64_t sum;
-	uint64_t settings, operation_hash;
+	uint64_t sum; /* over the rest and the texts; depends on the record and the generation */
+	uint64_t settings;
 	uint64_t maker_boot;
-	uint32_t maker_pid, pad;
+	uint32_t maker_pid;
+	uint8_t key_size, operation_size, exe_size, pad;
 	uint8_t place[LEDGER_HASH], fingerprint[LEDGER_HASH], wire_body[LEDGER_HASH];
-	char key[LEDGER_KEY_MAX + 1];
-	char operation[64];
-	char exe[32];
 	uint8_t trace[16];
-	uint8_t spare[24];
 };
 
 _Static_assert(sizeof(struct layout_fixed) <= 256, "fixed part fits");
 _Static_assert(sizeof(struct layout_header) == LAYOUT_HEADER, "header");
 _Static_assert(sizeof(struct layout_owner) == 64, "owner");
-_Static_assert(sizeof(struct layout_bank) == 384, "bank");
-_Static_assert(sizeof(struct layout_record) == 896, "record");
+_Static_assert(sizeof(struct layout_stamp) == 16, "stamp");
+_Static_assert(sizeof(struct layout_bank) == 200, "bank");
+_Static_assert(sizeof(struct layout_record) == LAYOUT_RECORD, "record");
+_Static_assert(sizeof(struct layout_group) == 16, "group");
 _Static_assert(sizeof(struct layout_key) == 64, "key cell");
 _Static_assert(sizeof(struct layout_extent) == 16, "extent");
-_Static_assert(sizeof(struct layout_facts) == 528, "facts");
-_Static_assert(sizeof(struct stamp) == 24 && sizeof(struct run_entry) == 24, "shared structs");
+_Static_assert(sizeof(struct layout_facts) == 144, "facts");
+_Static_assert(sizeof(struct run_entry) == 24, "shared struct");
 _Static_assert((int)COUNT_COUNT <= (int)LAYOUT_COUNTERS, "counters");
 
 #endif

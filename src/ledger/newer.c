@@ -157,7 +157,7 @@ static int fitness(const struct record_view *theirs, const struct record_view *o
 static bool find_ours(struct ledger *l, const struct record_view *theirs, struct stamp now,
                       struct record_view *out)
 {
-	struct index_walk walk = index_start(theirs->content, INDEX_CONTENT);
+	struct index_walk walk = index_start(l, theirs->content, INDEX_CONTENT);
 	struct layout_record *rec;
 	struct record_view view;
 	int64_t number;

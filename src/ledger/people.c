@@ -5,13 +5,6 @@
 
 #include "ledger/internal.h"
 
-static uint64_t record_end(const struct ledger *l)
-{
-	uint64_t end = atomic_load_explicit(&l->header->next_record, memory_order_acquire);
-
-	return end < l->fixed.record_count ? end : l->fixed.record_count;
-}
-
 int ledger_each(struct ledger *l, struct stamp now, ledger_visit *visit, void *ctx)
 {
 	struct record_view view;
@@ -37,15 +30,21 @@ static int begin_seen(struct ledger *l, const struct record_view *view, struct c
 	return LEDGER_LOST;
 }
 
-static void resolve_change(struct ledger *l, struct change *c, bool executed,
+/* What it was written with may be damaged: then it is gone from here on, and what a person said of
+ * the write counts. */
+static bool resolve_change(struct ledger *l, struct change *c, bool executed,
                            const struct ledger_answer *answer, uint32_t unit, struct stamp now)
 {
+	struct facts facts;
+
 	c->word.state = executed ? REC_DONE : REC_FREED;
 	c->bank.freed = executed ? FREED_NOT : FREED_RESOLVED;
-	c->bank.ended = now;
-	c->bank.flags &= ~(uint32_t)(BANK_IN_DOUBT | BANK_CURLCODE);
-	answer_attach(l, c, executed ? answer : NULL, executed ? unit : 0, true, now);
+	c->bank.ended = stamp_pack(now);
+	c->bank.flags &= (uint8_t) ~(BANK_IN_DOUBT | BANK_CURLCODE);
+	if (!record_facts(l, c->rec, c->id, &c->bank, &facts))
+		c->bank.facts = c->bank.facts_size = 0;
 	change_own(c, (struct owner){0, 0});
+	return answer_attach(l, c, executed ? answer : NULL, executed ? unit : 0, true, now);
 }
 
 /* Only a doubt can be resolved: not what somebody alive is sending, nor what is known. */
@@ -68,8 +67,10 @@ int ledger_resolve(struct ledger *l, const struct record_view *view, bool execut
 		rc = LEDGER_LOST;
 	}
 	if (rc == LEDGER_OK) {
-		resolve_change(l, &c, executed, answer, unit, now);
-		rc = change_publish(l, &c, NULL);
+		if (resolve_change(l, &c, executed, answer, unit, now))
+			rc = change_publish(l, &c, NULL);
+		else
+			change_cancel(&c), rc = LEDGER_LOST;
 		if (rc == LEDGER_OK)
 			rc = file_flush(l);
 	}
@@ -93,9 +94,8 @@ int ledger_forget(struct ledger *l, const struct record_view *view, struct stamp
 		change_drop_answer(&c);
 		c.word.state = REC_FREED;
 		c.bank.freed = FREED_STORED;
-		c.bank.ended = now;
-		c.bank.facts = 0;
-		c.bank.run_count = 0;
+		c.bank.ended = stamp_pack(now);
+		change_drop_facts(&c);
 		c.bank.flags = 0;
 		change_own(&c, (struct owner){0, 0});
 		rc = change_publish(l, &c, NULL);
@@ -119,19 +119,21 @@ static bool pid_in(uint32_t pid, const int *pids, size_t count)
 
 bool ledger_has_pid(struct ledger *l, const int *pids, size_t count)
 {
-	struct layout_bank bank;
-	struct layout_facts facts;
+	struct bank bank;
+	struct facts facts;
+	struct layout_record *rec;
 	uint64_t id, word, boot = clock_now().boot;
 	struct word w;
 
 	for (uint64_t i = 0; i < record_end(l); i++) {
-		if (!record_read(l, record_at(l, i), &id, &word, &bank))
+		rec = record_at(l, i);
+		if (!record_read(l, rec, &id, &word, &bank))
 			continue;
 		w = word_read(word);
 		if (w.owner && pid_in((uint32_t)owner_pid(l, w.owner, w.nonce), pids, count))
 			return true;
-		if (record_facts(l, id, &bank, &facts) && facts.maker_boot == boot &&
-		    pid_in(facts.maker_pid, pids, count))
+		if (record_facts(l, rec, id, &bank, &facts) && facts.fixed.maker_boot == boot &&
+		    pid_in(facts.fixed.maker_pid, pids, count))
 			return true;
 	}
 	return false;
@@ -139,7 +141,7 @@ bool ledger_has_pid(struct ledger *l, const int *pids, size_t count)
 
 bool ledger_has_run(struct ledger *l, uint64_t run)
 {
-	struct layout_bank bank;
+	struct bank bank;
 	uint64_t id, word;
 
 	for (uint64_t i = 0; run && i < record_end(l); i++) {

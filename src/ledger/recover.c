@@ -153,7 +153,7 @@ static bool all_zero(const void *at, size_t n)
 /* Neither bank is one: nothing certain is known of the record that was here. */
 static bool is_unreadable(const struct source *s, struct layout_record *rec)
 {
-	struct layout_bank bank;
+	struct bank bank;
 	uint64_t id, word;
 
 	if (!record_read(s->l, rec, &id, &word, &bank))

@@ -35,12 +35,13 @@ static int begin(struct ledger *l, uint64_t id, uint32_t generation, struct chan
 }
 
 /* Its entry, a new one, or the place of the oldest delivered one (of all: the oldest asked). */
-static struct run_entry *run_entry_for(struct layout_bank *bank, uint64_t run)
+static struct run_entry *run_entry_for(struct ledger *l, struct change *c, uint64_t run,
+                                       struct stamp now)
 {
 	struct run_entry *victim = NULL, *e;
 
-	for (uint32_t i = 0; i < bank->run_count; i++) {
-		e = &bank->runs[i];
+	for (uint32_t i = 0; i < c->bank.run_count; i++) {
+		e = &c->bank.runs[i];
 		if (e->run == run)
 			return e;
 		if (!victim || (e->delivered_us && !victim->delivered_us) ||
@@ -49,10 +50,19 @@ static struct run_entry *run_entry_for(struct layout_bank *bank, uint64_t run)
 		                      : e->asked_us < victim->asked_us)))
 			victim = e;
 	}
-	if (bank->run_count < LEDGER_RUNS)
-		victim = &bank->runs[bank->run_count++];
+	if (c->bank.run_count < change_runs_room(l, c, c->bank.run_count + 1u, now))
+		victim = &c->bank.runs[c->bank.run_count++];
 	*victim = (struct run_entry){run, 0, 0};
 	return victim;
+}
+
+static int publish(struct ledger *l, struct change *c)
+{
+	int rc = change_publish(l, c, NULL);
+
+	if (rc == LEDGER_LOST && c->bank.more_runs != c->live.more_runs)
+		heap_give(l, c->bank.more_runs, c->id);
+	return rc;
 }
 
 /* Asking again changes nothing: what counts is when it first asked and when it was last answered.
@@ -67,10 +77,10 @@ int ledger_asked(struct ledger *l, uint64_t id, uint32_t generation, uint64_t ru
 		return LEDGER_OK;
 	rc = begin(l, id, generation, &c);
 	if (rc == LEDGER_OK) {
-		e = run_entry_for(&c.bank, run);
+		e = run_entry_for(l, &c, run, now);
 		if (e->asked_us == 0)
 			e->asked_us = now.wall_us;
-		rc = change_publish(l, &c, NULL);
+		rc = publish(l, &c);
 	}
 	errno = saved;
 	return rc;
@@ -85,14 +95,14 @@ int ledger_delivered(struct ledger *l, uint64_t id, uint32_t generation, uint64_
 
 	if (rc == LEDGER_OK) {
 		if (c.bank.first_delivered.wall_us == 0)
-			c.bank.first_delivered = now;
+			c.bank.first_delivered = stamp_pack(now);
 		if (run) {
-			e = run_entry_for(&c.bank, run);
+			e = run_entry_for(l, &c, run, now);
 			if (e->asked_us == 0)
 				e->asked_us = now.wall_us;
 			e->delivered_us = now.wall_us;
 		}
-		rc = change_publish(l, &c, NULL);
+		rc = publish(l, &c);
 	}
 	errno = saved;
 	return rc;

@@ -67,35 +67,44 @@ static uint64_t mix(uint64_t h)
 
 #define STEP UINT64_C(0x9e3779b97f4a7c15)
 
-static uint64_t mix_in(uint64_t h, const char *p)
-{
-	uint64_t word;
+__extension__ typedef unsigned __int128 wide;
 
-	memcpy(&word, p, 8);
-	return mix(h ^ word) + STEP;
+/* Both halves of a product: every bit of the factors reaches about half of the result's. */
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+	wide product = (wide)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static uint64_t fold_in(uint64_t h, const char *p)
+{
+	uint64_t words[2];
+
+	memcpy(words, p, 16);
+	return fold(h ^ words[0], STEP ^ words[1]) ^ h << 1;
 }
 
 /* Finds torn pages and flipped bits; it is no defence against somebody who may write the file. Four
- * words at a time go four ways, each of which waits only for itself. */
+ * pairs of words at a time go four ways, each of which waits only for itself. */
 uint64_t sum_bytes(uint64_t seed, const void *data, size_t n)
 {
 	const char *p = data;
-	uint64_t a = mix(seed ^ n ^ STEP), b = a + STEP, c = b + STEP, d = c + STEP, word = 0;
+	uint64_t a = mix(seed ^ n ^ STEP), b = a + STEP, c = b + STEP, d = c + STEP, words[2] = {0};
 
-	for (; n >= 32; p += 32, n -= 32) {
-		a = mix_in(a, p);
-		b = mix_in(b, p + 8);
-		c = mix_in(c, p + 16);
-		d = mix_in(d, p + 24);
+	for (; n >= 64; p += 64, n -= 64) {
+		a = fold_in(a, p);
+		b = fold_in(b, p + 16);
+		c = fold_in(c, p + 32);
+		d = fold_in(d, p + 48);
 	}
-	a = mix(mix(mix(a) + b) + c) + d;
-	for (; n >= 8; p += 8, n -= 8)
-		a = mix_in(a, p);
+	for (; n >= 16; p += 16, n -= 16)
+		a = fold_in(a, p);
 	if (n) {
-		memcpy(&word, p, n);
-		a = mix(a ^ word ^ (uint64_t)n << 56);
+		memcpy(words, p, n);
+		b = fold(b ^ words[0], STEP ^ words[1] ^ n);
 	}
-	return mix(a);
+	return mix(fold(a ^ c, b + STEP) ^ fold(b ^ d, c + STEP) ^ d);
 }
 
 uint64_t hash_tag(const uint8_t *hash)
@@ -140,7 +149,7 @@ void futex_wake_one(shared64 *word)
 	errno = saved;
 }
 
-/* lock word: waiter 1, owner slot 10, nonce 12, taken at (ms of CLOCK_BOOTTIME) 41. */
+/* lock word: waiter 1, owner slot 10, nonce 12, taken at (ms of the coarse clock) 41. */
 static uint64_t lock_word(struct owner self, int64_t now_us)
 {
 	return (uint64_t)self.slot << 1 | (uint64_t)self.nonce << 11 |
@@ -152,7 +161,7 @@ static uint64_t lock_word(struct owner self, int64_t now_us)
 static bool lock_abandoned(struct ledger *l, uint64_t word)
 {
 	struct stamp now = clock_now();
-	uint64_t at = word >> 23, at_now = (uint64_t)now.boot_us >> 10;
+	uint64_t at = word >> 23, at_now = (uint64_t)clock_coarse_us() >> 10;
 	enum owner_life life =
 	        owner_life(l, (unsigned)(word >> 1 & 0x3ff), (unsigned)(word >> 11 & 0xfff), now);
 
@@ -181,7 +190,7 @@ uint64_t lock_take(struct ledger *l, shared64 *lock)
 	bool steal = false;
 
 	for (unsigned tries = 0;; tries++) {
-		mine = lock_word(self, clock_boot_us()) | waiter;
+		mine = lock_word(self, clock_coarse_us()) | waiter;
 		seen = atomic_load_explicit(lock, memory_order_relaxed);
 		/* Acquire: what the last holder wrote is ours to read. */
 		if ((seen == 0 || steal) &&
@@ -203,7 +212,7 @@ uint64_t lock_take(struct ledger *l, shared64 *lock)
 
 uint64_t lock_try(struct ledger *l, shared64 *lock)
 {
-	uint64_t mine = lock_word(owner_self(l), clock_boot_us());
+	uint64_t mine = lock_word(owner_self(l), clock_coarse_us());
 	uint64_t seen = atomic_load_explicit(lock, memory_order_relaxed);
 
 	if (seen != 0 && !lock_abandoned(l, seen))

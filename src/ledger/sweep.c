@@ -1,11 +1,13 @@
 /* Expiry: a few records a reserve, no thread.
  *
+ * Records are looked at in groups of 12, and only when something in one may be over (due.c).
  * done + ttl -> tombstone (answer and facts go back to the heap); freed + ttl -> the same;
- * tombstone
- * + tombstone_us -> the place is empty. A `reserved` record whose owner is dead never sent a byte
- * and is freed. A record in doubt is never touched. Emptying a place goes word first, then keys and
- * index entries, then `linked`; whoever finds it half done does the rest again. */
+ * tombstone + tombstone_us -> the place is empty. A `reserved` record whose owner is dead never
+ * sent a byte and is freed. A record in doubt is never touched. Emptying a place goes word first,
+ * then keys and index entries, then `linked`; whoever finds it half done does the rest again. */
 #include "ledger/internal.h"
+
+#define LOOK_AGAIN_US INT64_C(5000000)
 
 /* The record's lock is held, its word says REC_NONE. */
 static void unlink_place(struct ledger *l, struct layout_record *rec)
@@ -24,6 +26,7 @@ static void unlink_place(struct ledger *l, struct layout_record *rec)
 	atomic_store_explicit(&rec->life, (life + 1) & INT32_MAX, memory_order_release);
 	/* Release: only now may the place be taken. */
 	atomic_store_explicit(&rec->linked, 0, memory_order_release);
+	due_emptied(l, number);
 	lock_drop(&l->header->table_lock, token);
 }
 
@@ -44,17 +47,18 @@ static bool finish_drop(struct ledger *l, struct layout_record *rec)
 	return true;
 }
 
-static bool tombstone_over(const struct layout_bank *bank, struct stamp now)
+static bool tombstone_over(const struct bank *bank, struct stamp now)
 {
 	int64_t keep = bank->tombstone_us > bank->ttl_us ? bank->tombstone_us : bank->ttl_us;
+	struct stamp ended = stamp_read(bank->ended, now);
 
-	return bank->ended.wall_us && clock_age_min(bank->ended, now) > keep;
+	return ended.wall_us && clock_age_min(ended, now) > keep;
 }
 
 enum sweep_step { SWEEP_KEEP, SWEEP_TOMB, SWEEP_DROP, SWEEP_FREE, SWEEP_TRIM };
 
 static enum sweep_step sweep_what(struct ledger *l, struct layout_record *rec, uint64_t word,
-                                  const struct layout_bank *bank, struct stamp now)
+                                  const struct bank *bank, struct stamp now)
 {
 	struct word w = word_read(word);
 
@@ -72,7 +76,7 @@ static enum sweep_step sweep_what(struct ledger *l, struct layout_record *rec, u
 		if (owner_life(l, w.owner, w.nonce, now) == OWNER_DEAD)
 			return SWEEP_FREE;
 		if (!lease_fresh(atomic_load_explicit(&rec->lease, memory_order_acquire), now) &&
-		    clock_age_min(bank->made, now) > bank->ttl_us)
+		    clock_age_min(stamp_read(bank->made, now), now) > bank->ttl_us)
 			return SWEEP_FREE;
 		break;
 	default:
@@ -84,22 +88,6 @@ static enum sweep_step sweep_what(struct ledger *l, struct layout_record *rec, u
 	return SWEEP_KEEP;
 }
 
-/* Most records that are looked at are not over yet. That much is seen in a third of the bank, and
- * need not be proven: what looks over is read whole, and tested, before anything is done to it. */
-static bool not_over_yet(struct layout_record *rec, struct stamp now)
-{
-	uint64_t word = atomic_load_explicit(&rec->word, memory_order_acquire);
-	struct word w = word_read(word);
-	struct layout_bank bank;
-
-	if (w.state != REC_DONE && w.state != REC_FREED)
-		return false;
-	shared_out(&bank, &rec->bank[w.bank], offsetof(struct layout_bank, attempts));
-	if (bank.answer && !(bank.flags & BANK_ANSWER_FINAL))
-		return false;
-	return !record_expired(&bank, now);
-}
-
 static void apply(struct change *c, enum sweep_step step, struct stamp now)
 {
 	change_drop_answer(c);
@@ -107,20 +95,19 @@ static void apply(struct change *c, enum sweep_step step, struct stamp now)
 	case SWEEP_TOMB:
 		/* From this moment on it is remembered; a freed one from when it was freed. */
 		if (c->word.state == REC_DONE)
-			c->bank.ended = now;
+			c->bank.ended = stamp_pack(now);
 		c->word.state = REC_TOMBSTONE;
-		c->bank.facts = 0;
-		c->bank.run_count = 0;
+		change_drop_facts(c);
 		break;
 	case SWEEP_FREE:
 		c->word.state = REC_FREED;
 		c->bank.freed = FREED_WITHDRAWN;
-		c->bank.ended = now;
+		c->bank.ended = stamp_pack(now);
 		change_own(c, (struct owner){0, 0});
 		break;
 	case SWEEP_DROP:
 		c->word.state = REC_NONE;
-		c->bank.facts = 0;
+		change_drop_facts(c);
 		change_own(c, (struct owner){0, 0});
 		break;
 	default:
@@ -130,13 +117,11 @@ static void apply(struct change *c, enum sweep_step step, struct stamp now)
 
 bool sweep_one(struct ledger *l, struct layout_record *rec, struct stamp now)
 {
-	struct layout_bank bank;
+	struct bank bank;
 	struct change c;
 	uint64_t id, word;
 	enum sweep_step step;
 
-	if (not_over_yet(rec, now))
-		return false;
 	if (!record_read(l, rec, &id, &word, &bank))
 		return finish_drop(l, rec);
 	if (sweep_what(l, rec, word, &bank, now) == SWEEP_KEEP)
@@ -154,19 +139,52 @@ bool sweep_one(struct ledger *l, struct layout_record *rec, struct stamp now)
 	return finish_drop(l, rec);
 }
 
+/* When this one may be over. What cannot be told from its own moments is looked at again later. */
+static uint64_t next_look(struct ledger *l, struct layout_record *rec, struct stamp now)
+{
+	struct bank bank;
+	uint64_t id, word, due, soon = (uint64_t)(now.wall_us + LOOK_AGAIN_US);
+
+	if (!record_read(l, rec, &id, &word, &bank))
+		return atomic_load_explicit(&rec->linked, memory_order_relaxed) ? soon : 0;
+	if (bank.flags & BANK_DAMAGED)
+		return 0;
+	due = due_of(&bank);
+	return due && due < soon ? soon : due;
+}
+
+static void sweep_group(struct ledger *l, uint64_t group, uint64_t token, struct stamp now)
+{
+	uint64_t first = group * LAYOUT_GROUP, end = record_end(l), next = 0, look;
+
+	for (uint64_t n = first; n < first + LAYOUT_GROUP && n < end; n++) {
+		sweep_one(l, record_at(l, n), now);
+		look = next_look(l, record_at(l, n), now);
+		if (look && (!next || look < next))
+			next = look;
+	}
+	due_end(l, group, token, next);
+}
+
 /* The cursor goes round by itself: a count that only grows, taken modulo an end that grows with it,
  * would stay where it is while every reservation is a new record. */
-void sweep_some(struct ledger *l, unsigned count, struct stamp now)
+void sweep_some(struct ledger *l, uint64_t count, struct stamp now)
 {
-	uint64_t end = atomic_load_explicit(&l->header->next_record, memory_order_acquire), at;
+	uint64_t end = record_end(l), groups = (end + LAYOUT_GROUP - 1) / LAYOUT_GROUP, at, token;
 
-	if (end > l->fixed.record_count)
-		end = l->fixed.record_count;
-	for (unsigned i = 0; i < count && end; i++) {
+	for (uint64_t n = 0; count >= end && n < end; n++)
+		sweep_one(l, record_at(l, n), now);
+	if (count >= end)
+		return;
+	for (uint64_t i = 0; i < count; i++) {
 		/* Relaxed: where it looks next orders nothing; two that meet look twice. */
-		at = atomic_load_explicit(&l->header->sweep_cursor, memory_order_relaxed);
-		at = at < end ? at : 0;
-		atomic_store_explicit(&l->header->sweep_cursor, at + 1, memory_order_relaxed);
-		sweep_one(l, record_at(l, at), now);
+		at = atomic_load_explicit(&l->sweep_cursor, memory_order_relaxed);
+		at = at < groups ? at : 0;
+		atomic_store_explicit(&l->sweep_cursor, at + 1, memory_order_relaxed);
+		token = due_begin(l, at, now);
+		if (!token)
+			continue;
+		sweep_group(l, at, token, now);
+		return;
 	}
 }

@@ -30,6 +30,12 @@ static int lose(struct change *c)
 	return LEDGER_LOST;
 }
 
+static int lock_lost(struct change *c)
+{
+	change_cancel(c);
+	return LOCK_LOST;
+}
+
 /* Publish, remember the word in the hold, and flush. LOCK_LOST: we stood still for so long that the
  * lock was taken away, and somebody else published. That alone ends nothing (it may have been a
  * note): whoever may still make the change begins again. */
@@ -61,7 +67,7 @@ static void set_lease(struct change *c, struct stamp now)
 static void become_unknown(struct change *c, struct stamp now)
 {
 	if (c->word.state == REC_SENT)
-		c->bank.ended = now;
+		c->bank.ended = stamp_pack(now);
 	c->word.state = REC_UNKNOWN;
 	c->bank.flags |= BANK_IN_DOUBT;
 }
@@ -103,7 +109,7 @@ int ledger_take(struct ledger *l, const struct record_view *view, struct stamp n
 }
 
 /* The disk did not take it, so the bytes will not leave: as it was before. */
-static int gate_undo(struct ledger *l, struct hold *hold, const struct layout_bank *before,
+static int gate_undo(struct ledger *l, struct hold *hold, const struct bank *before,
                      enum record_state state)
 {
 	struct change c;
@@ -123,7 +129,7 @@ static int gate_undo(struct ledger *l, struct hold *hold, const struct layout_ba
 static int gate(struct ledger *l, struct hold *hold, struct stamp first, struct stamp now)
 {
 	struct change c;
-	struct layout_bank before;
+	struct bank before;
 	enum record_state state;
 	int rc = begin_held(l, hold, &c);
 
@@ -135,10 +141,11 @@ static int gate(struct ledger *l, struct hold *hold, struct stamp first, struct 
 	state = c.word.state;
 	c.word.state = REC_SENT;
 	if (c.bank.first_sent.wall_us == 0)
-		c.bank.first_sent = first;
-	c.bank.ended = now; /* a doubt about this send, should it come to one, begins here */
+		c.bank.first_sent = stamp_pack(first);
+	/* A doubt about this send, should it come to one, begins here. */
+	c.bank.ended = stamp_pack(now);
 	c.bank.flags |= BANK_EVER_SENT;
-	c.bank.flags &= ~(uint32_t)BANK_CURLCODE;
+	c.bank.flags &= (uint8_t)~BANK_CURLCODE;
 	c.bank.attempts++;
 	c.bank.wire_sends++;
 	change_drop_answer(&c);
@@ -231,7 +238,7 @@ static int withdraw(struct ledger *l, struct hold *hold, struct stamp now)
 	if (c.word.state == REC_RESERVED) {
 		c.word.state = REC_FREED;
 		c.bank.freed = FREED_WITHDRAWN;
-		c.bank.ended = now;
+		c.bank.ended = stamp_pack(now);
 	}
 	change_own(&c, (struct owner){0, 0});
 	return finish(l, &c, hold, false);
@@ -266,9 +273,9 @@ static int begin_generation(struct ledger *l, const struct hold *hold, struct ch
 static void become_done(struct change *c, struct stamp now)
 {
 	c->word.state = REC_DONE;
-	c->bank.ended = now;
+	c->bank.ended = stamp_pack(now);
 	c->bank.freed = FREED_NOT;
-	c->bank.flags &= ~(uint32_t)(BANK_IN_DOUBT | BANK_CURLCODE);
+	c->bank.flags &= (uint8_t) ~(BANK_IN_DOUBT | BANK_CURLCODE);
 	change_own(c, (struct owner){0, 0});
 }
 
@@ -281,7 +288,8 @@ static int done(struct ledger *l, struct hold *hold, const struct ledger_answer 
 	if (rc != LEDGER_OK)
 		return rc;
 	become_done(&c, now);
-	answer_attach(l, &c, answer, unit, true, now);
+	if (!answer_attach(l, &c, answer, unit, true, now))
+		return lock_lost(&c);
 	return finish(l, &c, hold, true);
 }
 
@@ -329,7 +337,8 @@ static int unknown(struct ledger *l, struct hold *hold, bool ended_by_curlcode,
 	become_unknown(&c, now);
 	if (ended_by_curlcode)
 		c.bank.flags |= BANK_CURLCODE;
-	answer_attach(l, &c, answer, unit, false, now);
+	if (!answer_attach(l, &c, answer, unit, false, now))
+		return lock_lost(&c);
 	change_own(&c, (struct owner){0, 0});
 	return finish(l, &c, hold, true);
 }
@@ -376,10 +385,11 @@ static int freed(struct ledger *l, struct hold *hold, enum freed_how how,
 	if (!may_free(&c, hold))
 		return lose(&c);
 	c.word.state = REC_FREED;
-	c.bank.freed = (uint32_t)how;
-	c.bank.ended = now;
-	c.bank.flags &= ~(uint32_t)(BANK_IN_DOUBT | BANK_CURLCODE);
-	answer_attach(l, &c, answer, unit, false, now);
+	c.bank.freed = (uint8_t)how;
+	c.bank.ended = stamp_pack(now);
+	c.bank.flags &= (uint8_t) ~(BANK_IN_DOUBT | BANK_CURLCODE);
+	if (!answer_attach(l, &c, answer, unit, false, now))
+		return lock_lost(&c);
 	change_own(&c, (struct owner){0, 0});
 	return finish(l, &c, hold, true);
 }

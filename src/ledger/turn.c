@@ -46,7 +46,7 @@ static int add(struct turns *t, const struct record_view *view)
 static int collect(struct ledger *l, const uint8_t *content, uint64_t run, struct stamp now,
                    struct turns *t)
 {
-	struct index_walk walk = index_start(content, INDEX_CONTENT);
+	struct index_walk walk = index_start(l, content, INDEX_CONTENT);
 	struct layout_record *rec;
 	struct record_view view;
 	int64_t number;

@@ -34,6 +34,8 @@ static void check_header_again(struct check *v)
 	    atomic_load(&v->l->header->next_key) > v->l->fixed.key_count ||
 	    atomic_load(&v->l->header->next_heap) > v->l->fixed.heap_size / LAYOUT_UNIT)
 		fault(v, &v->l->header->next_record, "allocation mark beyond the end");
+	if (atomic_load(&v->l->header->index_level) >= v->l->fixed.index_levels)
+		fault(v, &v->l->header->index_level, "index level beyond the last");
 }
 
 /* A place gets its first life before its first entry: one that has had none was wiped. */
@@ -47,18 +49,18 @@ static bool is_blank(const struct ledger *l, uint64_t word)
 static void check_index(struct check *v)
 {
 	struct ledger *l = v->l;
-	uint64_t word, limit;
+	uint64_t word, limit, offset;
 
-	for (uint64_t i = 0; i < l->fixed.index_count; i++) {
-		word = index_word(l, i);
+	for (uint64_t i = 0; i < index_words(l); i++) {
+		word = index_word(l, i, &offset);
 		if (index_kind_of(word) == 0 && word != 0 && word != 3)
-			fault(v, l->base + l->fixed.index_at + i * 8, "index entry");
+			fault(v, l->base + offset, "index entry");
 		if (index_kind_of(word) == 0)
 			continue;
 		limit = index_kind_of(word) == INDEX_KEY ? l->fixed.key_count
 		                                         : l->fixed.record_count;
 		if (index_number_of(word) >= limit)
-			fault(v, l->base + l->fixed.index_at + i * 8, "index entry out of bounds");
+			fault(v, l->base + offset, "index entry out of bounds");
 		else if (is_blank(l, word))
 			fault(v, record_at(l, index_number_of(word)), "a record is blank");
 	}
@@ -83,8 +85,8 @@ static bool unchanged(struct layout_record *rec, uint64_t word)
 
 static void check_record(struct check *v, struct layout_record *rec, uint64_t number)
 {
-	struct layout_bank bank;
-	struct layout_facts facts;
+	struct bank bank;
+	struct facts facts;
 	struct record_view view = {0};
 	uint64_t id, word;
 	uint8_t hash[LEDGER_HASH];
@@ -96,7 +98,7 @@ static void check_record(struct check *v, struct layout_record *rec, uint64_t nu
 			fault(v, rec, "record");
 		return;
 	}
-	if (bank.facts && !record_facts(v->l, id, &bank, &facts) && unchanged(rec, word))
+	if (bank.facts && !record_facts(v->l, rec, id, &bank, &facts) && unchanged(rec, word))
 		fault(v, rec, "what the record was written with");
 	shared_out(hash, rec->content, sizeof(hash));
 	if (!index_has(v->l, hash, INDEX_CONTENT, number) && unchanged(rec, word))
@@ -120,12 +122,12 @@ static void check_heap(struct check *v)
 int ledger_verify(struct ledger *l, ledger_damage *damage, void *ctx)
 {
 	struct check v = {l, damage, ctx, 0};
-	uint64_t end = atomic_load(&l->header->next_record);
+	uint64_t end = record_end(l);
 	int saved = errno;
 
 	check_header_again(&v);
 	check_index(&v);
-	for (uint64_t i = 0; i < end && i < l->fixed.record_count; i++)
+	for (uint64_t i = 0; i < end; i++)
 		check_record(&v, record_at(l, i), i);
 	check_heap(&v);
 	errno = saved;

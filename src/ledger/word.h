@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ledger/layout.h"
 #include "ledger/ledger.h"
 
 enum { LEASE_SECONDS = 15 };
@@ -53,6 +54,22 @@ static inline bool lease_fresh(uint64_t lease, struct stamp now)
 	if ((lease & 0xffffff) != (now.boot & 0xffffff))
 		return false;
 	return until > at && until - at < 4 * LEASE_SECONDS * UINT64_C(1000000) >> 16;
+}
+
+/* Milliseconds, and the boot's low bits as in a lease. 0: the boot is not known. */
+static inline struct layout_stamp stamp_pack(struct stamp t)
+{
+	uint64_t at = (uint64_t)(t.boot_us / 1000) << 24 | (t.boot & 0xffffff);
+
+	return (struct layout_stamp){t.wall_us, t.boot ? at : 0};
+}
+
+/* A stamp of another boot comes back without one: only its wall clock can be compared. */
+static inline struct stamp stamp_read(struct layout_stamp s, struct stamp now)
+{
+	if (s.at == 0 || (s.at & 0xffffff) != (now.boot & 0xffffff))
+		return (struct stamp){s.wall_us, 0, 0};
+	return (struct stamp){s.wall_us, (int64_t)(s.at >> 24) * 1000, now.boot};
 }
 
 #endif

@@ -7,16 +7,19 @@
 #ifndef SENDONCE_TESTS_CRASH_H
 #define SENDONCE_TESTS_CRASH_H
 
-#define clock_now     machine_now
-#define clock_boot_us machine_boot_us
-#define clock_boot_id machine_boot_id
+#define clock_now       machine_now
+#define clock_boot_us   machine_boot_us
+#define clock_boot_id   machine_boot_id
+#define clock_coarse_us machine_coarse_us
 #include "base/clock.c"
 #undef clock_now
 #undef clock_boot_us
 #undef clock_boot_id
+#undef clock_coarse_us
 struct stamp clock_now(void);
 int64_t clock_boot_us(void);
 uint64_t clock_boot_id(void);
+int64_t clock_coarse_us(void);
 
 #include <linux/futex.h>
 #include <signal.h>
@@ -46,6 +49,11 @@ uint64_t clock_boot_id(void)
 int64_t clock_boot_us(void)
 {
 	return machine_boot_us() + skew_us - boot_began_us;
+}
+
+int64_t clock_coarse_us(void)
+{
+	return machine_coarse_us() + skew_us - boot_began_us;
 }
 
 struct stamp clock_now(void)

@@ -65,6 +65,7 @@ static void image_make(void)
 
 static void check_write(struct ledger *l, size_t i)
 {
+	static const uint8_t nothing[LEDGER_HASH];
 	struct record_view v = find_write(l, &writes[i]);
 	unsigned possible = bit(known[i].told) | known[i].possible;
 
@@ -79,6 +80,9 @@ static void check_write(struct ledger *l, size_t i)
 		fail("image %llu: done without its answer", (unsigned long long)images);
 	if (v.state != REC_NONE && v.generation < known[i].generation)
 		fail("image %llu: an earlier generation", (unsigned long long)images);
+	if (memcmp(v.fingerprint, v.key[0] ? writes[i].content : nothing, LEDGER_HASH) != 0 ||
+	    (v.key[0] && strcmp(v.key, writes[i].rec.key) != 0))
+		fail("image %llu: facts are shown in part", (unsigned long long)images);
 	if (v.owner == OWNER_ALIVE || v.lease_fresh)
 		fail("image %llu: owned by the past", (unsigned long long)images);
 }

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { MAIN = 1, NEIGHBOUR = 2, OTHERS = 8, RUN = 5, TAKE_EVERY = 16 };
+enum { MAIN = 1, NEIGHBOUR = 2, THIRD = 3, OTHERS = 8, PLACES = 40, RUN = 5, TAKE_EVERY = 16 };
 
 struct told {
 	_Atomic int ready, returned, rc;
@@ -25,8 +25,8 @@ static struct told *told;
 static struct write w, neighbour;
 static char live_path[200], image_path[200];
 static char *live_map, *image_map, *blank, *crowd;
-/* Instructions between two changes of a lock or a state word. Just before and just after one it is
- * worst to stand still. How many there are before the first depends on the process id. */
+/* Instructions between two changes of a lock, a life or a state word. Just before and after one it
+ * is worst to stand still. How many there are before the first depends on the process id. */
 static struct {
 	uint64_t gap[64], at, seen;
 	size_t count;
@@ -377,8 +377,10 @@ static bool is_turn(struct ledger *l)
 {
 	uint64_t locks = atomic_load(&l->header->table_lock), seen = turns.seen;
 
-	for (uint64_t i = 0; i < OTHERS + 3; i++)
+	for (uint64_t i = 0; i < PLACES; i++)
 		locks = locks * 31 + atomic_load(&record_at(l, i)->lock) * 7 +
+		        atomic_load(&record_at(l, i)->life) * 3 +
+		        atomic_load(&record_at(l, i)->linked) * 5 +
 		        atomic_load(&record_at(l, i)->word);
 	turns.seen = locks;
 	return locks != seen;
@@ -447,6 +449,7 @@ static void stall(const struct phase *p, pid_t child)
 {
 	struct ledger *l = open_ledger(live_path, false, false);
 	struct record_view v;
+	struct write third;
 	struct hold h;
 	int rc, status;
 
@@ -458,6 +461,8 @@ static void stall(const struct phase *p, pid_t child)
 	                         : ledger_take(l, &v, clock_now(), &h);
 	if (rc == LEDGER_OK)
 		rc = ledger_gate(l, &h, clock_now());
+	write_make(&third, THIRD, 900);
+	make_done(l, &third);
 	ptrace(PTRACE_CONT, child, NULL, NULL);
 	if (waitpid(child, &status, 0) != child || !WIFSTOPPED(status) || !told->returned)
 		fail("the child does not go on: status %x, returned %d", (unsigned)status,
@@ -467,6 +472,9 @@ static void stall(const struct phase *p, pid_t child)
 	    (ledger_gate(l, &told->hold, clock_now()) == LEDGER_OK ||
 	     (told->rc == LEDGER_OK && p->to == REC_SENT && v.state == p->from)))
 		fail("two execute after a stall");
+	v = find_write(l, &third);
+	if (v.state != REC_DONE || !answer_is(l, &third, &v))
+		fail("it went on in a place that is another's");
 	skew_us = 0;
 	checking = false;
 	ledger_close(l);

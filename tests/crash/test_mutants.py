@@ -17,16 +17,19 @@ FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g"]
 WRAP = ["-Xlinker", "--wrap=shared_in", "-Xlinker", "--wrap=heap_give"]
 WALK = "1000000"  # of the step killer: every instruction by image, no further kills
 
-LEASE = """	atomic_store_explicit(&at->lease, lease_make(now, LEASE_SECONDS), memory_order_release);
+LEASE = """	atomic_store_explicit(&in->at->lease, lease_make(now, LEASE_SECONDS), memory_order_release);
 """
-PUBLISH = """	return atomic_compare_exchange_strong(&at->word, &seen, out->word) ? LEDGER_OK
-	                                                                   : LEDGER_LOST;
+PUBLISH = """	return atomic_compare_exchange_strong(&in->at->word, &seen, out->word) ? LEDGER_OK
+	                                                                       : LEDGER_LOST;
 """
-BANK = """	shared_in(&c->rec->bank[w.bank], &c->bank, sizeof(c->bank));
+LATE_LEASE = """	atomic_store_explicit(&in->at->lease, lease_make(clock_now(), LEASE_SECONDS), memory_order_release);
+"""
+BANK = """	bank_store(l, c->rec, c->id, w.bank, &c->bank);
 """
 SWAP = """	done = atomic_compare_exchange_strong(&c->rec->word, &expected, word);
 """
-DONE = """	answer_attach(l, &c, answer, unit, true, now);
+DONE = """	if (!answer_attach(l, &c, answer, unit, true, now))
+		return lock_lost(&c);
 	return finish(l, &c, hold, %s);
 """
 
@@ -34,11 +37,11 @@ DONE = """	answer_attach(l, &c, answer, unit, true, now);
 MUTANTS = {
     "missing_release_store": (
         "reserve.c",
-        [(LEASE, ""), (PUBLISH, PUBLISH.replace("return", "int rc =") + LEASE + "	return rc;\n")],
+        [(LEASE, ""), (PUBLISH, PUBLISH.replace("return", "int rc =") + LATE_LEASE + "	return rc;\n")],
         ["step_killer", WALK, "reserve"], "owned without a lease"),
-    "marker_before_payload": ("record.c", [(BANK, ""), (SWAP, SWAP + BANK)], ["step_killer", WALK, "sent"], "sent"),
+    "marker_before_payload": ("change.c", [(BANK, ""), (SWAP, SWAP + BANK)], ["step_killer", WALK, "sent"], "sent"),
     "gate_without_compare": (
-        "record.c", [(SWAP, "	(void)expected;\n	atomic_store(&c->rec->word, word);\n	done = true;\n")],
+        "change.c", [(SWAP, "	(void)expected;\n	atomic_store(&c->rec->word, word);\n	done = true;\n")],
         ["step_killer", WALK, "sent"], "two execute after a stall"),
     "lease_not_checked": (
         "transition.c", [("if (c.seen != view->word || change_owner_holds(l, &c, now))", "if (c.seen != view->word)")],
@@ -55,11 +58,11 @@ MUTANTS = {
         "record.c", [("if (w.state != REC_DONE)\n		return false;", "if (w.state != REC_NONE)\n		return false;")],
         ["crash_images", "2000"], "told was done"),
     "tombstone_dropped_early": (
-        "sweep.c", [("clock_age_min(bank->ended, now) > keep;", "clock_age_min(bank->ended, now) > keep / 2;")],
+        "sweep.c", [("clock_age_min(ended, now) > keep;", "clock_age_min(ended, now) > keep / 2;")],
         ["step_killer", WALK, "sent"], "a tombstone is dropped early"),
     "wake_is_lost": (
-        "record.c", [("if (atomic_exchange(&rec->waiting, 0))\n		futex_wake_all(&rec->word);",
-                      "atomic_exchange(&rec->waiting, 0);")],
+        "change.c", [("if (atomic_load(&rec->waiting) && atomic_exchange(&rec->waiting, 0))\n"
+                      "		futex_wake_all(&rec->word);", "atomic_exchange(&rec->waiting, 0);")],
         ["wake_race"], "woken after"),
     "sum_over_half_the_answer": (
         "answer.c", [("sum_bytes(c->id, answer->blob.p, answer->blob.n)",
@@ -67,20 +70,21 @@ MUTANTS = {
                      ("sum_bytes(id, blob->data + start, n)", "sum_bytes(id, blob->data + start, n / 2)")],
         ["crash_images", "600000"], "a torn answer is played"),
     "place_not_looked_at_again": (
-        "reserve.c", [("	at = record_at(l, (out->id & UINT32_MAX) - 1);\n	bank_start(",
-                       "	at = record_of(l, out->id, NULL);\n	bank_start(")],
-        ["step_killer", WALK, "reserve"], "does not go on"),
+        "reserve.c", [("return lock_held(&in->at->lock, in->place_token) && record_of(l, in->id, NULL) == in->at;",
+                       "(void)l;\n	return in->at != NULL;")],
+        ["step_killer", WALK, "reserve"], "a place that is another's"),
     "no_look_after_publishing": (
-        "reserve.c", [("late = rc == LEDGER_OK && !lock_held(&l->header->table_lock, token);", "late = false;")],
+        "reserve.c", [("late = rc == LEDGER_OK && !lock_held(&l->header->table_lock, in->table_token);",
+                       "late = false;")],
         ["step_killer", WALK, "crowded"], "two execute after a stall"),
     "key_of_nobody_counts": (
         "reserve.c", [("	return rec && record_read(l, rec, &there, &word, &bank);",
                        "	(void)there, (void)word, (void)bank;\n	return rec != NULL;")],
         ["crash_images", "600000"], "never done"),
     "facts_unsound_but_shown": (
-        "record.c", [("	if (sound)\n		view_facts(out, &facts);\n	else\n		view_damaged_facts(out);",
-                      "	view_facts(out, &facts);\n	if (!sound)\n		view_damaged_facts(out);")],
-        ["crash_images", "600000"], "never done"),
+        "view.c", [("	if (sound)\n		view_facts(out, &facts);\n	else\n		view_no_facts(out);",
+                    "	view_facts(out, &facts);")],
+        ["crash_images", "100000"], "facts are shown in part"),
     "locks_of_the_dead_stay": (
         "shared.c", [("life == OWNER_DEAD", "life == OWNER_NONE")], ["step_killer", WALK, "sent"], "a wait without end"),
 }

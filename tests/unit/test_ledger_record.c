@@ -1084,8 +1084,73 @@ static void extents_of_the_dead_are_found(void **state)
 	later(50 * (int64_t)SECOND);
 	assert_int_equal(heap_take(l, 10000, EXTENT_ANSWER, h.id, now), 0);
 	later(20 * (int64_t)SECOND);
-	assert_int_not_equal(heap_take(l, 200000, EXTENT_ANSWER, h.id, now), 0);
+	assert_int_not_equal(heap_take(l, l->fixed.heap_size * 3 / 4, EXTENT_ANSWER, h.id, now), 0);
 	assert_string_equal(find(&w).key, "the-key");
+}
+
+/* A page of the heap that never got to the disk: what is behind it is found again, what is named
+ * stays. */
+static void a_hole_in_the_heap_does_not_end_it(void **state)
+{
+	static char body[3000];
+	struct write w[4];
+	struct ledger_answer a = {200, {body, sizeof(body)}};
+	struct record_view v;
+	struct buf blob = {0};
+	struct hold h;
+	uint64_t half = l->fixed.heap_size / 2;
+	long status;
+
+	(void)state;
+	memset(body, 'b', sizeof(body));
+	for (unsigned i = 0; i < 4; i++) {
+		write_make(&w[i], i, 0);
+		h = sent(&w[i]);
+		assert_int_equal(ledger_done(l, &h, &a, now), LEDGER_OK);
+	}
+	memset(l->base + l->fixed.heap_at + 3136, 0, 4096); /* behind the first one */
+	assert_true(ledger_verify(l, NULL, NULL) > 0);
+	later(70 * (int64_t)SECOND);
+	/* The rest of it, twice: in front of the hole there is not that much. */
+	assert_int_not_equal(heap_take(l, half, EXTENT_ANSWER, h.id, now), 0);
+	while (heap_take(l, 2000, EXTENT_ANSWER, h.id, now))
+		;
+	later(70 * (int64_t)SECOND);
+	assert_int_not_equal(heap_take(l, half, EXTENT_ANSWER, h.id, now), 0);
+	for (unsigned i = 0; i < 4; i += 3) {
+		v = find(&w[i]);
+		assert_int_equal(ledger_answer(l, &v, &blob, &status), LEDGER_OK);
+		assert_memory_equal(blob.data, body, sizeof(body));
+		buf_free(&blob);
+	}
+	for (unsigned i = 1; i < 3; i++) {
+		v = find(&w[i]);
+		assert_int_equal(ledger_forget(l, &v, now), LEDGER_OK);
+	}
+}
+
+/* A person's word about a write whose facts are damaged counts at once. */
+static void resolved_without_facts(void **state)
+{
+	struct write w;
+	struct hold h;
+	struct record_view v;
+
+	(void)state;
+	write_make(&w, 1, 0);
+	h = sent(&w);
+	assert_int_equal(ledger_unknown(l, &h, false, NULL, now), LEDGER_OK);
+	record_at(l, 0)->room[3] ^= 1;
+	v = find(&w);
+	assert_int_equal(v.state, REC_UNKNOWN);
+	assert_string_equal(v.key, "");
+	assert_int_equal(ledger_resolve(l, &v, true, NULL, now), LEDGER_OK);
+	v = find(&w);
+	assert_int_equal(v.state, REC_DONE);
+	assert_false(v.in_doubt);
+	later(101 * (int64_t)SECOND);
+	sweep_some(l, 10, now);
+	assert_int_equal(find(&w).state, REC_TOMBSTONE);
 }
 
 static void errno_is_kept(void **state)
@@ -1162,6 +1227,8 @@ int main(void)
 	        CASE(late_publication_is_lost),
 	        CASE(half_made_record_is_cleared_away),
 	        CASE(extents_of_the_dead_are_found),
+	        CASE(a_hole_in_the_heap_does_not_end_it),
+	        CASE(resolved_without_facts),
 	        CASE(errno_is_kept),
 	        CASE(names_and_counters),
 	};
