@@ -175,7 +175,7 @@ void held_close_all(struct courier *c)
 
 /* --- the pair --- */
 
-bool held_pair(struct held pair[2])
+bool held_pair(struct held *pair)
 {
 	int fd[2];
 

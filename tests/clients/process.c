@@ -122,7 +122,7 @@ static int prefork(void)
 	for (int i = 0; i < 4; i++) {
 		pid[i] = fork();
 		if (pid[i] == 0) {
-			char body[16];
+			char body[32];
 
 			for (int k = 0; k < 5; k++) {
 				snprintf(body, sizeof(body), "n=%d-%d", i, k);
