@@ -74,7 +74,6 @@ static bool build_refuses_number(const struct option *o)
 	case CURLOPT_CONNECT_ONLY:
 	case CURLOPT_HSTS_CTRL:
 	case CURLOPT_ALTSVC_CTRL:
-	case CURLOPT_RESUME_FROM:
 		return true;
 	case CURLOPT_HTTPAUTH:
 	case CURLOPT_PROXYAUTH:
@@ -93,8 +92,6 @@ static bool build_refuses(const struct option *o)
 		return o->v.fn && !BUILD_IN(build_played, o->id);
 	case OPTION_LONG:
 		return o->v.num && build_refuses_number(o);
-	case OPTION_OFF_T: /* even a POST of fields is wound forward by the program's callbacks */
-		return o->v.off && o->id == CURLOPT_RESUME_FROM_LARGE;
 	case OPTION_STRING:
 		return o->v.text && (o->id == CURLOPT_HSTS || o->id == CURLOPT_ALTSVC);
 	default:
@@ -109,6 +106,16 @@ static const char *build_name(CURLoption id)
 	return name ? name : "unknown option";
 }
 
+/* Even a POST of fields is wound forward by the program's callbacks. */
+static bool build_refuses_resume(const struct options *options, const struct option *o)
+{
+	bool sends = options->upload || (options->kind != HTTP_GET && !options->no_body);
+
+	if (o->id != CURLOPT_RESUME_FROM && o->id != CURLOPT_RESUME_FROM_LARGE)
+		return false;
+	return sends && (o->kind == OPTION_LONG ? o->v.num != 0 : o->v.off != 0);
+}
+
 const char *courier_refuses(const struct options *options)
 {
 	if (options->failed)
@@ -116,7 +123,7 @@ const char *courier_refuses(const struct options *options)
 	for (size_t i = 0; i < options->count; i++) {
 		const struct option *o = &options->list[i];
 
-		if (build_refuses(o))
+		if (build_refuses(o) || build_refuses_resume(options, o))
 			return build_name(o->id);
 	}
 	/* which of the two is sent depends on the version */

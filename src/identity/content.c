@@ -107,10 +107,12 @@ void content_target(const struct identity_in *in, bool named, struct buf *out)
 	part_close(out, open);
 }
 
-/* Headers that say whose books a write belongs to, whatever the policy names. */
+/* Headers that say whose books a write belongs to, and which part of a thing is meant, whatever the
+ * policy names. */
 static bool is_default_header(struct span name)
 {
-	return span_ends_nocase(name, "-account") || span_has_nocase(name, "-tenant") ||
+	return span_is_nocase(name, "Range") || span_is_nocase(name, "Content-Range") ||
+	       span_ends_nocase(name, "-account") || span_has_nocase(name, "-tenant") ||
 	       span_has_nocase(name, "-organization");
 }
 

@@ -84,7 +84,7 @@ int gather_identity(const struct shadow *s, struct gathered *own, struct identit
 	const struct options *o = &s->options;
 
 	own->count = 0;
-	request_headers(o, add_header, own);
+	request_headers(o, own->range, add_header, own);
 	gather_credentials(s, own, &in->credentials);
 	in->method = span_of(request_method(o));
 	in->scheme = span_of(s->target.scheme);

@@ -4,12 +4,14 @@
 
 #include "identity/identity.h"
 #include "intercept/shadow.h"
+#include "request/request.h"
 
 /* Owns what `identity_in` only borrows. All zero is empty. */
 struct gathered {
 	struct header_view *headers;
 	size_t count, room;
 	char *userpwd; /* a copy of USERPWD, cut in two */
+	char range[REQUEST_RANGE];
 	bool failed;
 };
 

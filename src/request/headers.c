@@ -8,6 +8,7 @@
  * are made of credentials (Authorization from USERPWD or XOAUTH2_BEARER, cookies of the jar). */
 #include "request/request.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static bool is_space(char c)
@@ -135,7 +136,37 @@ static void give_own(const struct options *o, const char *name, const char *valu
 		each(ctx, &h);
 }
 
-void request_headers(const struct options *options, request_each *each, void *ctx)
+/* Going on from somewhere goes before a range; 0: neither was set, or the range counts. */
+static long long resumed_from(const struct options *o)
+{
+	const struct option *small = options_get(o, CURLOPT_RESUME_FROM);
+	const struct option *large = options_get(o, CURLOPT_RESUME_FROM_LARGE);
+
+	if (small && (!large || small > large)) /* the list is in the order of the calls */
+		return small->v.num;
+	return large ? (long long)large->v.off : 0;
+}
+
+/* Which part is asked for or sent. What libcurl adds to a Content-Range, the end and the size, is
+ * not told. */
+static void give_range(const struct options *o, char text[REQUEST_RANGE], request_each *each,
+                       void *ctx)
+{
+	bool asks = request_body_kind(o) == REQUEST_NO_BODY;
+	const char *range = options_text(o, CURLOPT_RANGE);
+	long long from = resumed_from(o);
+	char own[24];
+
+	snprintf(own, sizeof(own), "%lld-", from);
+	range = from ? own : range;
+	if (!range)
+		return;
+	snprintf(text, REQUEST_RANGE, "bytes%c%s", asks ? '=' : ' ', range);
+	give_own(o, asks ? "Range" : "Content-Range", text, each, ctx);
+}
+
+void request_headers(const struct options *options, char range[REQUEST_RANGE], request_each *each,
+                     void *ctx)
 {
 	static const struct {
 		const char *name;
@@ -152,6 +183,7 @@ void request_headers(const struct options *options, request_each *each, void *ct
 	give_lines(options, each, ctx);
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		give_own(options, own[i].name, options_text(options, own[i].id), each, ctx);
+	give_range(options, range, each, ctx);
 	if (kind == REQUEST_FIELDS || kind == REQUEST_READ)
 		give_own(options, "Content-Type", "application/x-www-form-urlencoded", each, ctx);
 }

@@ -57,8 +57,11 @@ struct request_header {
 };
 /* Calls `each` for every header the program's HTTPHEADER list makes libcurl send, then for those
  * libcurl adds from options (Content-Type of a POST, COOKIE, USERAGENT, REFERER, ACCEPT_ENCODING).
- * What is made of credentials (USERPWD, XOAUTH2_BEARER) is in struct credential_view. */
+ * What is made of credentials (USERPWD, XOAUTH2_BEARER) is in struct credential_view. `range` is
+ * the caller's, for the text of a range, and lives as long as the headers are used. */
+enum { REQUEST_RANGE = 256 };
 typedef void request_each(void *ctx, const struct request_header *header);
-void request_headers(const struct options *options, request_each *each, void *ctx);
+void request_headers(const struct options *options, char range[REQUEST_RANGE], request_each *each,
+                     void *ctx);
 
 #endif

@@ -45,3 +45,13 @@ def test_other_urls_pass(world, server):
     for _ in range(2):
         assert world.curl(server.base + "/other").status == 200
     assert len(sent(server, "GET")) == 2 and not sent(server, "GET")[0].key
+
+
+def test_parts_of_one_thing_are_told_apart(world, server):
+    """A range is part of what is asked for, whichever way the program says it."""
+    world.policy(match="* http://127.0.0.1:*/queue/**")
+    url = server.base + "/queue/big"
+    for args in (["-r", "0-9"], ["-H", "Range: bytes=10-19"], ["-r", "20-"], []):
+        assert not world.curl(*args, url).replayed
+        assert world.curl(*args, url).replayed
+    assert [r.header("Range") for r in sent(server, "GET")] == ["bytes=0-9", "bytes=10-19", "bytes=20-", None]

@@ -119,10 +119,8 @@ static void what_cannot_be_carried_is_named(void **state)
 	        {CURLOPT_UPLOAD, 1, NULL},
 	        {CURLOPT_HSTS, 2, "HSTS"},
 	        {CURLOPT_HSTS, 0, NULL},
-	        {CURLOPT_RESUME_FROM, 5, "RESUME_FROM"},
-	        {CURLOPT_RESUME_FROM, 0, NULL},
-	        {CURLOPT_RESUME_FROM_LARGE, 5, "RESUME_FROM_LARGE"},
-	        {CURLOPT_RESUME_FROM_LARGE, 0, NULL},
+	        {CURLOPT_RESUME_FROM, 5, NULL}, /* of what is asked for */
+	        {CURLOPT_RESUME_FROM_LARGE, 5, NULL},
 	        {CURLOPT_MIMEPOST, 1, NULL},
 	        {CURLOPT_HTTPPOST, 1, NULL},
 	};
@@ -143,6 +141,35 @@ static void what_cannot_be_carried_is_named(void **state)
 			fail_msg("%s: %s", cases[i].name, name ? name : "carried");
 		if (!cases[i].name && name)
 			fail_msg("%d is refused: %s", (int)cases[i].id, name);
+		options_free(&o);
+	}
+}
+
+static void a_resumed_body_cannot_be_carried(void **state)
+{
+	static const struct {
+		CURLoption id;
+		uintptr_t word;
+	} bodies[] = {{CURLOPT_POST, 1}, {CURLOPT_UPLOAD, 1}, {CURLOPT_COPYPOSTFIELDS, 2}},
+	  resumes[] = {{CURLOPT_RESUME_FROM, 5},
+	               {CURLOPT_RESUME_FROM_LARGE, 5},
+	               {CURLOPT_RESUME_FROM, 0},
+	               {CURLOPT_RESUME_FROM_LARGE, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < 3 * 4; i++) {
+		uintptr_t body = bodies[i / 4].word;
+		struct options o;
+		const char *name;
+
+		options_init(&o);
+		assert_int_equal(options_set(&o, resumes[i % 4].id, resumes[i % 4].word), 0);
+		assert_int_equal(
+		        options_set(&o, bodies[i / 4].id, body == 2 ? (uintptr_t) "x" : body), 0);
+		name = courier_refuses(&o);
+		assert_int_equal(name != NULL, i % 4 < 2);
+		if (name)
+			assert_memory_equal(name, "RESUME_FROM", 11);
 		options_free(&o);
 	}
 }
@@ -432,6 +459,7 @@ int main(void)
 	        cmocka_unit_test(own_key_header_is_replaced),
 	        cmocka_unit_test(program_limits_do_not_reach_the_sender),
 	        cmocka_unit_test(what_cannot_be_carried_is_named),
+	        cmocka_unit_test(a_resumed_body_cannot_be_carried),
 	        cmocka_unit_test(a_half_upload_is_not_carried),
 	        cmocka_unit_test(payloads_go_out_as_they_came),
 	        cmocka_unit_test(the_records_key_replaces_the_programs),

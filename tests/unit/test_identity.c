@@ -72,6 +72,14 @@ static void c_tenant_header(struct sample *s)
 {
 	sample_header(s, "X-Tenant-Id: 1");
 }
+static void c_range_header(struct sample *s)
+{
+	sample_header(s, "Range: bytes=5-");
+}
+static void c_content_range_header(struct sample *s)
+{
+	sample_header(s, "Content-Range: bytes 5-9/10");
+}
 static void c_organization_header(struct sample *s)
 {
 	sample_header(s, "OpenAI-Organization: o");
@@ -186,6 +194,8 @@ static const struct change {
         {"account header", c_account_header, EVERYWHERE},
         {"tenant header", c_tenant_header, EVERYWHERE},
         {"organization header", c_organization_header, EVERYWHERE},
+        {"range header", c_range_header, EVERYWHERE},
+        {"content range header", c_content_range_header, EVERYWHERE},
         {"retry count", c_noise_header, 0},
         {"traceparent", c_trace_header, 0},
         {"content type's parameter", c_type, EVERYWHERE},

@@ -241,6 +241,8 @@ static const struct header_row headers[] = {
          {SET(USERAGENT, "ua"), SET(REFERER, "http://r"), SET(COOKIE, "a=b")}},
         {{NULL}, {SET(USERAGENT, ""), SET(ACCEPT_ENCODING, "gzip")}},
         {{"Accept-Encoding: br"}, {SET(ACCEPT_ENCODING, "gzip")}},
+        {{NULL}, {SET(RANGE, "0-9,20-")}},
+        {{"Range: bytes=5-"}, {SET(RANGE, "0-9")}},
         {{"Authorization: Bearer x", "X-Api-Key: k", "Idempotency-Key: 1"}, {SET(POSTFIELDS, "a")}},
 };
 
@@ -258,6 +260,7 @@ static void headers_against_libcurl(void **state)
 		struct set set[6] = {SET(URL, url)};
 		struct buf said = {0}, sent = {0}, a = {0}, b = {0};
 		struct options o;
+		char range[REQUEST_RANGE];
 		const char *from;
 
 		for (size_t k = 0; k < COUNT(headers[i].lines) && headers[i].lines[k]; k++)
@@ -265,7 +268,7 @@ static void headers_against_libcurl(void **state)
 		set[1] = (struct set)SET(HTTPHEADER, list);
 		memcpy(set + 2, headers[i].set, sizeof headers[i].set);
 		wire_send(&wire, set, COUNT(set), &o);
-		request_headers(&o, add_line, &said);
+		request_headers(&o, range, add_line, &said);
 		from = strstr(wire.text, "\r\n") + 2;
 		buf_add(&sent, from, (size_t)(strstr(wire.text, "\r\n\r\n") + 2 - from));
 		buf_add_text(&said, "");
