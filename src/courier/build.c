@@ -209,27 +209,44 @@ static int build_options(struct attempt *a, const struct courier_plan *plan)
 	return rc;
 }
 
-/* A URL of ours wins over CURLU, and that over URL. A CURLU is the program's to change while we
- * send: its text is taken now. */
+/* A CURLU is the program's to change while we send, so a copy is used; its text may be no good as a
+ * URL (spaces). */
+static int build_parts(struct attempt *a, CURLU *given)
+{
+	const struct flavour *fl = a->courier->fl;
+	char *whole = NULL;
+
+	if (!CURL_HAS(fl, url_get) || !CURL_HAS(fl, url_dup) ||
+	    CURL_FN(fl, url_get)(given, CURLUPART_URL, &whole, 0))
+		return COURIER_CANNOT;
+	a->url = strdup(whole);
+	CURL_FN(fl, free)(whole);
+	a->parts = CURL_FN(fl, url_dup)(given);
+	if (!a->url || !a->parts)
+		return COURIER_NOMEM;
+	return build_code(CURL_FN(fl, easy_setopt)(a->easy, CURLOPT_CURLU, a->parts));
+}
+
+/* A URL of ours wins over CURLU, and that over URL. */
 static int build_url(struct attempt *a, const struct courier_plan *plan)
 {
 	const struct options *options = plan->options;
 	CURLU *u = plan->url ? NULL : options_pointer(options, CURLOPT_CURLU);
 	const char *text = plan->url ? plan->url : options_text(options, CURLOPT_URL);
-	char *whole = NULL;
+	int rc = u ? build_parts(a, u) : COURIER_OK;
 
-	if (u && (!CURL_HAS(a->courier->fl, url_get) ||
-	          CURL_FN(a->courier->fl, url_get)(u, CURLUPART_URL, &whole, 0)))
-		return COURIER_CANNOT;
-	a->url = u ? strdup(whole) : text ? strdup(text) : NULL;
-	if (whole)
-		CURL_FN(a->courier->fl, free)(whole);
+	if (rc)
+		return rc;
+	if (!u && text)
+		a->url = strdup(text);
 	if (!a->url)
-		return u || text ? COURIER_NOMEM : COURIER_CANNOT;
+		return text ? COURIER_NOMEM : COURIER_CANNOT;
 	a->passes.first.port = options_long(options, CURLOPT_PORT, 0);
 	if (plan->request_target && CURL_FN(a->courier->fl, easy_setopt)(
 	                                    a->easy, CURLOPT_REQUEST_TARGET, plan->request_target))
 		return COURIER_CANNOT;
+	if (u)
+		return COURIER_OK;
 	return build_code(CURL_FN(a->courier->fl, easy_setopt)(a->easy, CURLOPT_URL, a->url));
 }
 
@@ -376,5 +393,7 @@ void build_free(struct attempt *a)
 	drop(a->old_cookies);
 	free(a->body);
 	free(a->url);
+	if (a->parts)
+		CURL_FN(a->courier->fl, url_cleanup)(a->parts);
 	passes_free(&a->passes);
 }

@@ -11,8 +11,8 @@
  * one where a turn changed something and the last snapshot is 50 ms old, or nothing happened for a
  * millisecond after it. A short exchange pays for the last one alone.
  *
- * SIGPIPE is blocked while driving, and one that arose meanwhile is consumed: libcurl with NOSIGNAL
- * does not ignore it. A program that leaves our poll by siglongjmp finds its leadership again. */
+ * SIGPIPE is kept away while driving (shield.c). A program that leaves our poll by siglongjmp finds
+ * its leadership again. */
 #include "courier/inside.h"
 
 #include <errno.h>
@@ -364,47 +364,14 @@ static void drive_poll(struct courier *c, int wake, int ms, bool stale, int canc
 	drive_sleep(c, wake, ms, cancel);
 }
 
-struct drive_shield {
-	sigset_t old;
-	bool pending, blocked;
-};
-
-static void drive_shield(struct drive_shield *p)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	p->pending = !sigpending(&set) && sigismember(&set, SIGPIPE) == 1;
-	sigemptyset(&set);
-	sigaddset(&set, SIGPIPE);
-	p->blocked = pthread_sigmask(SIG_BLOCK, &set, &p->old) == 0;
-}
-
-static void drive_unshield(struct drive_shield *p)
-{
-	static const struct timespec now;
-	sigset_t set;
-
-	if (!p->blocked)
-		return;
-	sigemptyset(&set);
-	if (!p->pending && !sigpending(&set) && sigismember(&set, SIGPIPE) == 1) {
-		sigemptyset(&set);
-		sigaddset(&set, SIGPIPE);
-		while (sigtimedwait(&set, NULL, &now) < 0 && errno == EINTR)
-			;
-	}
-	pthread_sigmask(SIG_SETMASK, &p->old, NULL);
-}
-
 static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t until, int cancel)
 {
-	struct drive_shield shield;
+	struct shield shield;
 	unsigned epoch = ++c->epoch;
 
 	c->driven = true;
 	c->driver = pthread_self();
-	drive_shield(&shield);
+	shield_up(&shield);
 	for (;;) {
 		drive_turn(c);
 		if (c->closed || done(c, arg) || courier_now() >= until)
@@ -420,7 +387,7 @@ static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t
 		drive_poll(c, wake, ms, stale, cancel);
 		pthread_mutex_lock(&c->lock);
 		if (c->epoch != epoch || c->closed) { /* not ours any more */
-			drive_unshield(&shield);
+			shield_down(&shield);
 			return;
 		}
 		c->polling = false;
@@ -429,7 +396,7 @@ static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t
 	c->driven = c->closed;
 	if (c->sleeping)
 		pthread_cond_broadcast(&c->changed);
-	drive_unshield(&shield);
+	shield_down(&shield);
 }
 
 static void drive_follow(struct courier *c, int64_t until)

@@ -7,6 +7,7 @@
 #define SENDONCE_COURIER_INSIDE_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
@@ -31,6 +32,7 @@ struct attempt {
 	struct attempt_calls calls;
 	void *ctx;
 	char *body, *url;
+	CURLU *parts;              /* the program's CURLU as it was; null: `url` alone */
 	struct curl_slist **lists; /* our copies of every list option */
 	size_t list_count;
 	struct curl_slist *headers, *bare; /* with and without the key header */
@@ -115,6 +117,14 @@ struct courier {
 };
 
 int64_t courier_now(void); /* CLOCK_MONOTONIC, microseconds */
+
+/* shield.c: around calls in which libcurl may write to a connection. */
+struct shield {
+	sigset_t old;
+	bool pending, blocked;
+};
+void shield_up(struct shield *p);
+void shield_down(struct shield *p);
 
 /* pool.c */
 struct courier *courier_of(const struct flavour *fl, const struct curl_slist *resolve);

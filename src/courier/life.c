@@ -3,10 +3,11 @@
  * Background: one detached thread per courier, with all signals blocked, from the first orphan on
  * until none is in flight. Exit: the exiting thread drives what has passed its gate, each attempt
  * for its own exit_wait; what has not is withdrawn. The leadership is then kept for ever, so that
- * destructors of libraries never meet a driver at work. Fork: the child has the memory of its
- * parent's attempts but not the right to end them. Their tapes end with an error, their sockets are
- * closed without a TLS goodbye, the CURLM is left alone and leaked, and the next write of the child
- * makes a new courier. None of the plan's calls is made there: the records are the parent's. */
+ * destructors of libraries never meet a driver at work, and connections at rest are closed. Fork:
+ * the child has the memory of its parent's attempts but not the right to end them. Their tapes end
+ * with an error, their sockets are closed without a TLS goodbye, the CURLM is left alone and
+ * leaked, and the next write of the child makes a new courier. None of the plan's calls is made
+ * there: the records are the parent's. */
 #include "courier/inside.h"
 
 #include <errno.h>
@@ -165,15 +166,34 @@ static void life_exit_begin(struct courier *c, int64_t now, bool help)
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* Connections at rest are closed as they would be by a program that cleans up: TLS and FTP servers
+ * are told. Not where somebody was inside libcurl, nor where the program has closed one of ours,
+ * for then the goodbye would go into whatever has its number now. */
+static void life_goodbye(struct courier *c)
+{
+	struct shield shield;
+
+	if (c->spoiled || !held_all_there(c))
+		return;
+	shield_up(&shield);
+	CURL_FN(c->fl, multi_cleanup)(c->multi);
+	shield_down(&shield);
+}
+
 static void life_exit_end(struct courier *c)
 {
+	bool at_rest;
+
 	if (!c->exit_us || !life_lock(&c->lock))
 		return;
 	/* the slack lets the driver mark the last ones itself */
 	courier_drive(c, life_may_go, NULL, life_last_exit(c) + 500000);
 	life_abandon_rest(c);
+	at_rest = !c->driven && !c->all;
 	life_close(c);
 	pthread_mutex_unlock(&c->lock);
+	if (at_rest)
+		life_goodbye(c);
 }
 
 void courier_at_exit(void)

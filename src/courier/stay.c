@@ -1,10 +1,11 @@
 /* A courier's handle that stays with a program's.
  *
- * Digest keeps its nonce in the easy handle. A handle from the pool was reset and has none, so that
- * each write would be challenged anew, which the program's own handle would not be. Where Digest
- * may be used, the handle of a write that went well is kept, and taken for the next one of the same
- * program's handle if that is built from the same options: all of them are set again, none is left
- * over. What differs from write to write (URL, headers, body) is always set.
+ * What a server offered and what was agreed on (Digest's nonce) is kept in the easy handle. A
+ * handle from the pool was reset and has none, so that each write would be challenged anew, which
+ * the program's own handle would not be. Where the program says how it wants to log in, the handle
+ * of a write that went well is kept, and taken for the next one of the same program's handle if
+ * that is built from the same options: all of them are set again, also to other values, and none is
+ * left over. What differs from write to write (URL, headers, body) is always set.
  *
  * Not promised: nonces across writes whose body comes from a callback or a form, or of handles with
  * cookies, whose engine cannot be emptied. */
@@ -17,15 +18,11 @@ static bool stay_is_wanted(const struct courier_plan *plan)
 {
 	long either = options_long(plan->options, CURLOPT_HTTPAUTH, 0) |
 	              options_long(plan->options, CURLOPT_PROXYAUTH, 0);
+	enum http_kind kind = plan->options->kind;
 
-	return plan->stay && ((unsigned long)either & CURLAUTH_DIGEST) &&
-	       plan->options->kind == HTTP_POST && !plan->options->no_body &&
+	return plan->stay && either && (kind == HTTP_POST || kind == HTTP_GET) &&
+	       !plan->options->no_body && !plan->options->upload &&
 	       plan->body_kind != BODY_PAYLOAD && !courier_has_cookies(plan->options);
-}
-
-static bool stay_same_text(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
 static bool stay_same(const struct option *a, const struct option *b)
@@ -34,11 +31,10 @@ static bool stay_same(const struct option *a, const struct option *b)
 		return false;
 	switch (a->kind) {
 	case OPTION_LONG:
-		return a->v.num == b->v.num;
 	case OPTION_OFF_T:
-		return a->v.off == b->v.off;
+		return true;
 	case OPTION_STRING:
-		return a->id == CURLOPT_URL || stay_same_text(a->v.text, b->v.text);
+		return !a->v.text == !b->v.text;
 	case OPTION_BLOB:
 		return a->size == b->size && !a->v.ptr == !b->v.ptr &&
 		       (!a->v.ptr || memcmp(a->v.ptr, b->v.ptr, a->size) == 0);
@@ -72,8 +68,8 @@ static bool stay_same_options(const struct options *a, const struct options *b)
 
 static bool stay_fits(const struct courier_stay *s, const struct courier_plan *plan)
 {
-	if (!s->easy || s->fl != plan->flavour || s->no_stale_reuse != plan->no_stale_reuse ||
-	    s->extra_count != plan->extra_count)
+	if (!s->easy || s->built.kind != plan->options->kind || s->fl != plan->flavour ||
+	    s->no_stale_reuse != plan->no_stale_reuse || s->extra_count != plan->extra_count)
 		return false;
 	for (size_t i = 0; i < s->extra_count; i++)
 		if (s->extra[i] != plan->extra[i].id)
@@ -118,7 +114,10 @@ void stay_keep(struct attempt *a, CURL *easy)
 	set(easy, CURLOPT_ERRORBUFFER, NULL);
 	set(easy, CURLOPT_VERBOSE, 0L);
 	set(easy, CURLOPT_HTTPHEADER, NULL);
-	set(easy, CURLOPT_POSTFIELDS, NULL);
+	if (a->parts)
+		set(easy, CURLOPT_CURLU, NULL);
+	if (a->body) /* set to null it is a POST all the same */
+		set(easy, CURLOPT_POSTFIELDS, NULL);
 	a->kept = easy;
 }
 

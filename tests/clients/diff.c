@@ -17,6 +17,7 @@ struct seen {
 	struct curl_slist *list;
 	CURLU *parts;
 	bool again, pause_header, nested;
+	long auth_then; /* HTTPAUTH of the second transfer; 0: as it was */
 	size_t body, chunk_max, header_lines;
 	char text[512];
 	size_t text_length;
@@ -304,6 +305,8 @@ static void transfer(struct seen *s, const char *name)
 	print_end(s, curl_easy_perform(s->curl));
 	if (s->again) {
 		curl_easy_setopt(s->curl, CURLOPT_POSTFIELDS, "{\"amount\":6}");
+		if (s->auth_then)
+			curl_easy_setopt(s->curl, CURLOPT_HTTPAUTH, s->auth_then);
 		print_end(s, curl_easy_perform(s->curl));
 	}
 	curl_easy_cleanup(s->curl);

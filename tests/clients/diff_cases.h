@@ -169,6 +169,15 @@ static void set_digest_again(struct seen *s)
 	s->again = true;
 }
 
+/* The first answer offers what the second request uses. */
+static void set_digest_then(struct seen *s)
+{
+	set_digest(s);
+	curl_easy_setopt(s->curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
+	s->again = true;
+	s->auth_then = CURLAUTH_DIGEST;
+}
+
 static void set_headers(struct seen *s)
 {
 	static const char *const lines[] = {"Accept:", "Content-Type: text/x", "X-Empty;",
@@ -183,6 +192,17 @@ static void set_parts(struct seen *s)
 	s->parts = curl_url();
 	curl_url_set(s->parts, CURLUPART_URL, url, 0);
 	curl_easy_setopt(s->curl, CURLOPT_CURLU, s->parts);
+}
+
+static void set_parts_space(struct seen *s)
+{
+	char *path, text[200];
+
+	set_parts(s);
+	curl_url_get(s->parts, CURLUPART_PATH, &path, 0);
+	snprintf(text, sizeof(text), "%s/a b", path);
+	curl_url_set(s->parts, CURLUPART_PATH, text, 0);
+	curl_free(path);
 }
 
 static void set_resolve(struct seen *s)
@@ -338,8 +358,10 @@ static const struct peculiarity {
         {"nested", set_nested},
         {"again", set_again},
         {"digest-again", set_digest_again},
+        {"digest-then", set_digest_then},
         {"headers", set_headers},
         {"curlu", set_parts},
+        {"curlu-space", set_parts_space},
         {"resolve", set_resolve},
         {"connect-to", set_connect_to},
         {"aliases", set_aliases},

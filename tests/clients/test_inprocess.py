@@ -40,6 +40,7 @@ OPTIONS = {
     "308": ("follow", "redirect=308&to=/orders/2", "http"), "postredir": ("postredir", "redirect=301&to=/orders/2", "http"),
     "maxredirs": ("maxredirs", "redirect=307&to=" + quote("/orders/2?redirect=307&to=/orders/3"), "http"),
     "autoreferer": ("autoreferer", "redirect=303&to=/orders/2", "http"), "unix-socket": ("unix-socket", "", "http"),
+    "digest-then": ("digest-then", "auth=digest", "http"), "curlu-space": ("curlu-space", "", "http"),
     "curlu": ("curlu", "", "http"), "resolve": ("resolve", "", "named"), "connect-to": ("connect-to", "", "named"),
     "trailers": ("header", "trailer=1", "http"), "trailers-api": ("plain", "trailer=1", "http"), "102": ("info", "early=102", "http"),
     "http10-answer": ("plain", "http10=1", "http"), "aliases": ("aliases", "proto=ICY", "http"),
@@ -142,7 +143,8 @@ ALL.update(OPTIONS)
 def test_differential(world, places, name):
     host = re.sub(r"^.*//|:.*$", "", places[1][ALL[name][2] if len(ALL[name]) == 3 else "http"][1])
     scheme = "https" if ALL[name][2:] in (("https",), ("elsewhere",), ("tunnel",)) else "http"
-    world.policy(match="POST,PUT,PATCH,DELETE %s://%s:*/orders" % (scheme, host), exit_wait="0s")
+    world.policy(match="POST,PUT,PATCH,DELETE %s://%s:*/orders%s" % (scheme, host, "/a%20b" if name == "curlu-space" else ""),
+                 exit_wait="0s")
     native = transcript(world, places, name, "/orders", preload=False)
     unlisted = transcript(world, places, name, "/direct")
     ours = transcript(world, places, name, "/orders")
