@@ -262,6 +262,7 @@ def test_longjmp_out_of_a_callback(world, server, case, query):
     assert "rc=0 status=201" in lines["again"] and "ord-1" in lines["again"]
     assert case != "jump" or "rc=0 status=201" in lines["other"] and "ord-2" in lines["other"]
     assert server.executions == (2 if case == "jump" else 1)
+    assert world.states() == ["done"] * server.executions and world.cli("ledger", "verify").rc == 0
     assert seconds < 8 * SLOW
 
 

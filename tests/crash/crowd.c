@@ -364,6 +364,7 @@ int main(int argc, char **argv)
 		made -= atomic_load(&shared->left[i]);
 	if (!shared->faults)
 		read_all(l);
+	ledger_close(l);
 	printf("%lld operations by %d processes, %lld killed: %lld first sends, %lld resends, %lld "
 	       "done, %lld replays, %lld waits, the longest %lld ms; %lld ms in all\n",
 	       (long long)made, processes, (long long)shared->kills, (long long)shared->gates,

@@ -138,6 +138,7 @@ int main(int argc, char **argv)
 			atomic_fetch_add(&shared->faults, 1);
 	}
 	faults = shared->faults + ledger_verify(l, NULL, NULL);
+	ledger_close(l);
 	printf("%d of %d waited, %d ended with the answer, %d killed, %d first sends, %d resends, "
 	       "%d "
 	       "faults, the last after %lld ms\n",

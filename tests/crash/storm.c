@@ -168,6 +168,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < workers; i++)
 		waitpid(pid[i], NULL, 0);
 	lost = count_lost(l);
+	ledger_close(l);
 	printf("kill storm: %d workers, %d kills in %d s, %lld operations, %u acknowledged lost; "
 	       "worst "
 	       "stall of a survivor %.1f ms, %.1f ms of it not waiting for a processor; an idle "
