@@ -18,7 +18,7 @@ COMMANDS = 300
 # Runs inside, one process for all commands: what each printed and how it ended.
 DRIVER = r'''
 import concurrent.futures, json, os, subprocess, sys
-env = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/nonexistent", "LC_ALL": "C", "TERM": "dumb", "MANPAGER": "cat", "PAGER": "cat"}
+env = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/dev/null", "LC_ALL": "C", "TERM": "dumb", "MANPAGER": "cat", "PAGER": "cat"}
 def run(item):
     name, option = item
     try:
