@@ -12,9 +12,7 @@
 #include "intercept/local.h"
 #include "intercept/writing.h"
 
-/* LOOPED: no thread of ours sleeps on the ledger for a program's loop, which looks again instead.
- */
-enum { LEDGER_SLICE_US = 1000000, LOOPED_SLICE_US = 25000 };
+enum { LEDGER_SLICE_US = 1000000 };
 
 bool is_delivery(CURLcode code)
 {
@@ -96,7 +94,6 @@ static enum step tape_played(struct writing *w)
 static enum step join_ledger(struct writing *w, const struct record_view *view)
 {
 	bool gated = view->state == REC_SENT;
-	int64_t slice = w->looped ? LOOPED_SLICE_US : LEDGER_SLICE_US;
 	int64_t patience;
 	CURLcode code = serve_tick(&w->serving, gated, &patience);
 
@@ -106,8 +103,8 @@ static enum step join_ledger(struct writing *w, const struct record_view *view)
 	if (code != CURLE_OK)
 		return over(w, code);
 	w->stage = write_look;
-	if (patience > slice)
-		patience = slice;
+	if (patience > LEDGER_SLICE_US)
+		patience = LEDGER_SLICE_US;
 	return write_wait(w, (struct wait){.kind = WAIT_RECORD,
 	                                   .record = view->id,
 	                                   .word = view->word,

@@ -14,6 +14,7 @@
 #include "intercept/process.h"
 #include "intercept/shadow.h"
 #include "intercept/turn.h"
+#include "intercept/watch.h"
 
 enum { FLAVOURS_MAX = 16 };
 
@@ -27,6 +28,7 @@ static void prepare(void)
 	process_fork_prepare();
 	shadow_fork_prepare();
 	multi_fork_prepare();
+	watch_fork_prepare();
 	local_fork_prepare();
 	turn_fork_prepare();
 	names_fork_prepare();
@@ -39,6 +41,7 @@ static void parent(void)
 	names_fork_done();
 	turn_fork_done();
 	local_fork_parent();
+	watch_fork_parent();
 	multi_fork_parent();
 	shadow_fork_done();
 	process_fork_done();
@@ -51,6 +54,7 @@ static void child(void)
 	names_fork_done();
 	turn_fork_done();
 	local_fork_child();
+	watch_fork_child();
 	multi_fork_child();
 	shadow_fork_done();
 	process_fork_done();

@@ -27,6 +27,8 @@ CURLMcode hook_multi_fdset(CURLM *multi, fd_set *in, fd_set *out, fd_set *exc, i
 	fd = m ? loop_fd(m) : -1;
 	if (code != CURLM_OK || fd < 0 || fd >= FD_SETSIZE)
 		return code;
+	if (loop_timeout_ms(m) == 0) /* for programs that never ask for the time */
+		bell_ring(m->bell);
 	FD_SET(fd, in);
 	*max = fd > *max ? fd : *max;
 	return code;

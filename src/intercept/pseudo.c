@@ -68,7 +68,7 @@ static bool make_bell(struct multi *m)
 	return m->bell != NULL;
 }
 
-static void start_listening(struct pseudo *p, struct attempt *attempt)
+static void listen_to(struct pseudo *p, struct attempt *attempt)
 {
 	if (attempt != p->heard)
 		stop_listening(p);
@@ -81,6 +81,33 @@ static void start_listening(struct pseudo *p, struct attempt *attempt)
 	p->heard = attempt_ref(attempt);
 	p->listener.bell = bell_ref(p->multi->bell);
 	p->alone = !attempt_listen(attempt, &p->listener);
+}
+
+static void stop_watching(struct pseudo *p)
+{
+	if (p->watching)
+		watch_remove(&p->watch);
+	p->watching = false;
+}
+
+static void watch_for(struct pseudo *p, const struct wait *wait)
+{
+	p->watching = make_bell(p->multi) &&
+	              watch_add(&p->watch, p->w->ledger, wait->record, wait->word, p->multi->bell);
+	p->alone = !p->watching;
+}
+
+/* Whatever `w` waits for rings the multi's bell. */
+static void await(struct pseudo *p)
+{
+	const struct wait *wait = &p->w->wait;
+
+	p->waits = true;
+	listen_to(p, wait->kind == WAIT_ATTEMPT ? wait->attempt : NULL);
+	if (wait->kind == WAIT_RECORD)
+		watch_for(p, wait);
+	if (p->heard)
+		attempt_played(p->heard);
 }
 
 /* --- one after the other --- */
@@ -126,6 +153,7 @@ static void go_on(struct pseudo *p)
 	struct writing *w = p->w;
 
 	p->waits = p->poked = false;
+	stop_watching(p);
 	w->serving.player.by_events = p->multi->by_events;
 	for (;;) {
 		switch (write_step(w)) {
@@ -136,10 +164,7 @@ static void go_on(struct pseudo *p)
 			w->native_code = CURLE_FAILED_INIT;
 			continue;
 		case STEP_WAIT:
-			p->waits = true;
-			start_listening(p, w->wait.kind == WAIT_ATTEMPT ? w->wait.attempt : NULL);
-			if (p->heard)
-				attempt_played(p->heard);
+			await(p);
 			return;
 		default:
 			end(p, write_end(w));
@@ -294,12 +319,23 @@ void pseudo_remove(struct pseudo *p)
 		redirect_abandon(p->redirect);
 	if (p->w)
 		write_abandon(p->w);
+	stop_watching(p);
 	stop_listening(p);
 	unlink_from(p);
 	free(p);
 }
 
 /* --- when --- */
+
+static bool has_come(const struct pseudo *p)
+{
+	const struct wait *wait = &p->w->wait;
+
+	if (wait->kind == WAIT_ATTEMPT)
+		return attempt_news(wait->attempt) != wait->news;
+	/* acquire: pairs with watch.c */
+	return p->watching && atomic_load_explicit(&p->watch.rung, memory_order_acquire);
+}
 
 int64_t pseudo_due_us(const struct pseudo *p, int64_t now_us)
 {
@@ -310,11 +346,9 @@ int64_t pseudo_due_us(const struct pseudo *p, int64_t now_us)
 	if (!p->w || !p->waits || p->poked)
 		return 0;
 	wait = &p->w->wait;
-	if (wait->kind == WAIT_ATTEMPT && attempt_news(wait->attempt) != wait->news)
+	if (wait->until_us <= now_us || has_come(p))
 		return 0;
-	if (wait->until_us <= now_us)
-		return 0;
-	if (p->alone && wait->kind == WAIT_ATTEMPT && wait->until_us > now_us + BLIND_US)
+	if (p->alone && wait->kind != WAIT_TIME && wait->until_us > now_us + BLIND_US)
 		return now_us + BLIND_US;
 	return wait->until_us;
 }

@@ -11,6 +11,7 @@
 #include "intercept/decide.h"
 #include "intercept/message.h"
 #include "intercept/multi.h"
+#include "intercept/watch.h"
 
 struct writing;
 struct audit;
@@ -29,9 +30,11 @@ struct pseudo {
 	bool over;                 /* its message was queued */
 	bool waits;                /* `w` said STEP_WAIT */
 	bool poked;                /* a pause ended */
-	bool alone;                /* no thread drives what it waits for */
+	bool alone;                /* no thread looks after what it waits for */
 	struct attempt *heard;     /* that `listener` is at */
 	struct listener listener;
+	struct watch watch; /* of a record that another process sends, while `watching` */
+	bool watching;
 	CURLMsg msg;
 	struct message message;
 };

@@ -143,6 +143,15 @@ CURLcode serve_tick(struct serving *v, bool gated, int64_t *patience_us)
 	return tick(v, &phase, patience_us);
 }
 
+/* A program whose loop comes back after its deadline is told of that, as libcurl does it, and not of
+ * the answer that came meanwhile. */
+static bool is_late(const struct serving *v)
+{
+	int64_t limit = v->player.sink.timeout_us;
+
+	return limit > 0 && serve_now_us() - v->player.started_us >= limit;
+}
+
 /* Until nothing more can be done now. The end is looked at before the feeding: nothing can come
  * after it. */
 static enum serve_how run(struct serving *v, int64_t *patience_us)
@@ -153,10 +162,10 @@ static enum serve_how run(struct serving *v, int64_t *patience_us)
 	for (;;) {
 		v->news = v->attempt ? attempt_news(v->attempt) : 0;
 		tape_ended(v->tape, &v->end);
-		v->code = feed(v);
+		v->code = is_late(v) ? CURLE_OK : feed(v);
 		if (v->code != CURLE_OK)
 			return SERVE_EARLY;
-		if (v->end.ended && !v->player.paused)
+		if (v->end.ended && !v->player.paused && !is_late(v))
 			return SERVE_ENDED;
 		if (v->attempt)
 			attempt_phase(v->attempt, &phase);

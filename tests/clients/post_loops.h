@@ -39,8 +39,9 @@ static void loops_wait(CURLM *multi)
 	}
 }
 
-/* As the manual says: what select is to wait for comes from both functions. */
-static void loops_select(CURLM *multi)
+/* What select is to wait for comes from both functions, as the manual says; or, `timed` false, from
+ * the descriptors alone, as in xmlrpc-c and pycurl's select. */
+static void loops_select(CURLM *multi, bool timed)
 {
 	for (int running = 1; running;) {
 		fd_set in, out, exc;
@@ -54,10 +55,11 @@ static void loops_select(CURLM *multi)
 		FD_ZERO(&in);
 		FD_ZERO(&out);
 		FD_ZERO(&exc);
-		loops_check(curl_multi_timeout(multi, &ms), "timeout");
+		if (timed)
+			loops_check(curl_multi_timeout(multi, &ms), "timeout");
 		loops_check(curl_multi_fdset(multi, &in, &out, &exc, &max), "fdset");
-		if (ms < 0 || ms > 1000)
-			ms = 1000;
+		if (ms < 0 || (timed && ms > 1000))
+			ms = timed ? 1000 : 30000;
 		if (max < 0 && ms > 100)
 			ms = 100;
 		tv = (struct timeval){ms / 1000, ms % 1000 * 1000};
@@ -173,7 +175,7 @@ static CURLcode loops_result(CURLM *multi)
 	return rc;
 }
 
-/* `kind`: poll, wait, select or epoll. */
+/* `kind`: poll, wait, select, fdset or epoll. */
 static CURLcode loops_perform(const char *kind, CURL *curl)
 {
 	struct loops_epoll l = {-1, -1, 0};
@@ -186,7 +188,9 @@ static CURLcode loops_perform(const char *kind, CURL *curl)
 	if (strcmp(kind, "wait") == 0)
 		loops_wait(multi);
 	else if (strcmp(kind, "select") == 0)
-		loops_select(multi);
+		loops_select(multi, true);
+	else if (strcmp(kind, "fdset") == 0)
+		loops_select(multi, false);
 	else if (strcmp(kind, "epoll") == 0)
 		loops_epoll_run(multi, &l);
 	else
