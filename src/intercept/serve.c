@@ -143,8 +143,8 @@ CURLcode serve_tick(struct serving *v, bool gated, int64_t *patience_us)
 	return tick(v, &phase, patience_us);
 }
 
-/* A program whose loop comes back after its deadline is told of that, as libcurl does it, and not of
- * the answer that came meanwhile. */
+/* A program whose loop comes back after its deadline is told of that, as libcurl does it, and not
+ * of the answer that came meanwhile. */
 static bool is_late(const struct serving *v)
 {
 	int64_t limit = v->player.sink.timeout_us;
