@@ -158,6 +158,9 @@ bool courier_has_cookies(const struct options *options);
 bool attempt_cookies(struct attempt *a, const struct curl_slist **before,
                      const struct curl_slist **after);
 
+/* A program has cleaned up a multi whose writes were sent here: connections at rest are closed. */
+void courier_let_go(const struct flavour *flavour);
+
 /* Process life: exit waits for orphans (bounded by each one's exit_wait_us; `abandon` for the rest)
  * and then keeps the loop lock for ever. Fork: prepare/parent/child around fork(2); in the child
  * every attempt's tape ends with an error and sockets are closed without a TLS goodbye. */

@@ -298,6 +298,8 @@ static void drive_turn(struct courier *c)
 
 	todo = drive_collect(c);
 	pthread_mutex_unlock(&c->lock);
+	if (todo)
+		rest_end(c);
 	for (; todo; todo = next) {
 		next = todo->todo;
 		drive_act(c, todo);
@@ -392,6 +394,7 @@ static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t
 		}
 		c->polling = false;
 	}
+	rest_begin(c);
 	/* what was asked for after the turn is left to the next driver, who is woken here */
 	c->driven = c->closed;
 	if (c->sleeping)

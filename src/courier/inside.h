@@ -89,8 +89,8 @@ struct courier {
 	const struct flavour *fl;
 	char *resolve; /* the RESOLVE lines of all its writes, or null */
 	struct courier *next;
-	bool spoiled; /* table lock: a connection was closed behind our back; no new attempts */
-	CURLM *multi;
+	bool spoiled;  /* table lock: a connection was closed behind our back; no new attempts */
+	CURLM *multi;  /* driver; null at rest */
 	CURLSH *share; /* TLS sessions; no locks in it: only the driver uses it */
 
 	pthread_mutex_t lock;
@@ -102,6 +102,7 @@ struct courier {
 	int64_t poll_end_us; /* when the driver's poll is over at the latest */
 	unsigned sleeping;
 	bool background; /* the thread for orphans runs */
+	bool let_go;     /* rest.c: by whoever drives, when he leaves */
 	int64_t exit_us; /* when exit began; 0: it has not */
 	int64_t due_us;  /* the next moment something must be done */
 	CURL *pool[COURIER_POOL];
@@ -128,6 +129,7 @@ void shield_down(struct shield *p);
 
 /* pool.c */
 struct courier *courier_of(const struct flavour *fl, const struct curl_slist *resolve);
+CURLM *pool_multi(const struct flavour *fl); /* null: none can be made */
 CURL *courier_take_easy(struct courier *c);
 void courier_give_easy(struct courier *c, CURL *easy, bool clean);
 bool courier_keeps_connections(void); /* false: this program closes them again and again */
@@ -165,6 +167,10 @@ void held_close_all(struct courier *c);
 int courier_wake_fd(struct courier *c);
 void courier_wake(struct courier *c); /* with the lock held */
 void courier_awake(struct courier *c);
+
+/* rest.c */
+void rest_begin(struct courier *c);
+void rest_end(struct courier *c);
 
 /* build.c */
 int build_handle(struct attempt *a, const struct courier_plan *plan);

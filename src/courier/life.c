@@ -173,7 +173,7 @@ static void life_goodbye(struct courier *c)
 {
 	struct shield shield;
 
-	if (c->spoiled || !held_all_there(c))
+	if (!c->multi || c->spoiled || !held_all_there(c))
 		return;
 	shield_up(&shield);
 	CURL_FN(c->fl, multi_cleanup)(c->multi);

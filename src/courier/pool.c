@@ -30,6 +30,15 @@ static int pool_condition(pthread_cond_t *cond)
 	return rc ? -1 : 0;
 }
 
+CURLM *pool_multi(const struct flavour *fl)
+{
+	CURLM *multi = held_multi(fl);
+
+	if (multi)
+		CURL_FN(fl, multi_setopt)(multi, CURLMOPT_MAXCONNECTS, (long)POOL_CONNECTIONS);
+	return multi;
+}
+
 static struct courier *pool_new(const struct flavour *fl)
 {
 	struct courier *c = calloc(1, sizeof *c);
@@ -41,10 +50,9 @@ static struct courier *pool_new(const struct flavour *fl)
 	/* a reference of our own, never given back: the program's global_cleanup may come early */
 	if (CURL_HAS(fl, global_init) && CURL_FN(fl, global_init)(CURL_GLOBAL_DEFAULT))
 		goto fail;
-	c->multi = held_multi(fl);
+	c->multi = pool_multi(fl);
 	if (!c->multi || pthread_mutex_init(&c->lock, NULL) || pool_condition(&c->changed))
 		goto fail;
-	CURL_FN(fl, multi_setopt)(c->multi, CURLMOPT_MAXCONNECTS, (long)POOL_CONNECTIONS);
 	c->share = CURL_HAS(fl, share_init) ? CURL_FN(fl, share_init)() : NULL;
 	if (c->share)
 		CURL_FN(fl, share_setopt)(c->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);

@@ -189,6 +189,7 @@ CURLMcode hook_multi_cleanup(CURLM *multi)
 {
 	struct multi *m;
 	const struct flavour *fl = multi_flavour(multi, &m, CALLER());
+	bool sent = m && m->bell;
 	CURLMcode code;
 
 	if (!fl)
@@ -200,8 +201,11 @@ CURLMcode hook_multi_cleanup(CURLM *multi)
 	if (m)
 		(void)loop_tell(m, false);
 	code = CURL_FN(fl, multi_cleanup)(multi);
-	if (code == CURLM_OK)
-		multi_drop(multi);
+	if (code != CURLM_OK)
+		return code;
+	multi_drop(multi);
+	if (sent)
+		courier_let_go(fl);
 	return code;
 }
 
