@@ -304,8 +304,10 @@ static void drive_turn(struct courier *c)
 		next = todo->todo;
 		drive_act(c, todo);
 	}
-	CURL_FN(c->fl, multi_perform)(c->multi, &running);
-	drive_reap(c);
+	if (c->multi) {
+		CURL_FN(c->fl, multi_perform)(c->multi, &running);
+		drive_reap(c);
+	}
 	drive_snapshots(c, false);
 	pthread_mutex_lock(&c->lock);
 	if (c->told)

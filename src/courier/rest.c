@@ -20,7 +20,7 @@ void courier_let_go(const struct flavour *fl)
 		if (c->fl != fl)
 			continue;
 		pthread_mutex_lock(&c->lock);
-		c->let_go = !c->all && !c->closed && c->multi != NULL;
+		c->let_go = !c->all && !c->closed;
 		courier_drive(c, rest_is_over, NULL, 0); /* or whoever drives does it, leaving */
 		pthread_mutex_unlock(&c->lock);
 	}
