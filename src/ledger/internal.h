@@ -69,6 +69,10 @@ int swap_name(char *out, size_t room, const char *path, const char *kind);
 /* Both exist; they exchange their names, and the folder is flushed. 0, or -1 with errno. */
 int swap_exchange(const char *path, const char *other);
 
+/* verify.c: what a recovery has to know. Faults of the index begin with VERIFY_INDEX. */
+#define VERIFY_INDEX "index"
+#define VERIFY_BLANK "a record is blank"
+
 /* lost.c */
 void lost_set(struct ledger *l, const struct ledger_lost *lost);
 /* True when it was there already. One too many: `every`. */

@@ -30,6 +30,8 @@ struct source {
 	struct ledger *l;
 	bool header_bad; /* its fixed part had to be repaired */
 	bool damaged;    /* in any way */
+	bool index_bad;  /* it may lack entries */
+	uint64_t blank;  /* records the index knows and that were wiped */
 	uint64_t used;   /* places its header says were used; may be wrong */
 	struct stat st;
 	struct ledger_lost lost;
@@ -161,7 +163,9 @@ static bool is_unreadable(const struct source *s, struct layout_record *rec)
 	return (bank.flags & BANK_DAMAGED) && bank.made.wall_us == 0;
 }
 
-/* Between places that were used there is none that never was. */
+/* Blank places are nothing strange: processes take several at once and use them later. So it is the
+ * index that tells of records that were wiped; only where it cannot be trusted every blank place
+ * that may have been used counts. */
 static void count_places(struct source *s, struct rebuild_report *report)
 {
 	uint64_t holes = 0, beyond = 0;
@@ -180,7 +184,7 @@ static void count_places(struct source *s, struct rebuild_report *report)
 	}
 	if (s->used > s->last && s->used <= s->l->fixed.record_count)
 		holes += s->used - s->last;
-	report->unreadable += holes;
+	report->unreadable += s->index_bad ? holes : s->blank;
 }
 
 static bool anything_lost(const struct source *s, const struct rebuild_report *report)
@@ -191,6 +195,17 @@ static bool anything_lost(const struct source *s, const struct rebuild_report *r
 }
 
 /* --- the damaged file --- */
+
+static void note_fault(void *ctx, uint64_t offset, const char *what)
+{
+	struct source *s = ctx;
+
+	(void)offset;
+	if (strcmp(what, VERIFY_BLANK) == 0)
+		s->blank++;
+	else if (strncmp(what, VERIFY_INDEX, sizeof(VERIFY_INDEX) - 1) == 0)
+		s->index_bad = true;
+}
 
 static int open_source(int fd, const char *path, const struct ledger_options *o, struct source *s,
                        struct rebuild_report *report, struct ledger_error *error)
@@ -211,8 +226,8 @@ static int open_source(int fd, const char *path, const struct ledger_options *o,
 		return file_fail(error, LEDGER_CANNOT, "%s: cannot be mapped: %s", path,
 		                 strerror(errno));
 	memcpy(&s->l->header->fixed, &s->l->fixed, sizeof(s->l->fixed));
-	s->damaged = s->header_bad || (uint64_t)s->st.st_size != s->l->fixed.size ||
-	             ledger_verify(s->l, NULL, NULL) != 0;
+	s->index_bad = (uint64_t)s->st.st_size != s->l->fixed.size;
+	s->damaged = ledger_verify(s->l, note_fault, s) != 0 || s->header_bad || s->index_bad;
 	open_bounds(s);
 	count_places(s, report);
 	return LEDGER_OK;

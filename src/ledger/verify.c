@@ -35,13 +35,13 @@ static void check_header_again(struct check *v)
 	    atomic_load(&v->l->header->next_heap) > v->l->fixed.heap_size / LAYOUT_UNIT)
 		fault(v, &v->l->header->next_record, "allocation mark beyond the end");
 	if (atomic_load(&v->l->header->index_level) >= v->l->fixed.index_levels)
-		fault(v, &v->l->header->index_level, "index level beyond the last");
+		fault(v, &v->l->header->index_level, VERIFY_INDEX " level beyond the last");
 }
 
 /* A place gets its first life before its first entry: one that has had none was wiped. */
 static bool is_blank(const struct ledger *l, uint64_t word)
 {
-	if (index_kind_of(word) == INDEX_KEY)
+	if (index_kind_of(word) != INDEX_CONTENT)
 		return false;
 	return atomic_load(&record_at(l, index_number_of(word))->life) == 0;
 }
@@ -54,15 +54,15 @@ static void check_index(struct check *v)
 	for (uint64_t i = 0; i < index_words(l); i++) {
 		word = index_word(l, i, &offset);
 		if (index_kind_of(word) == 0 && word != 0 && word != 3)
-			fault(v, l->base + offset, "index entry");
+			fault(v, l->base + offset, VERIFY_INDEX " entry");
 		if (index_kind_of(word) == 0)
 			continue;
 		limit = index_kind_of(word) == INDEX_KEY ? l->fixed.key_count
 		                                         : l->fixed.record_count;
 		if (index_number_of(word) >= limit)
-			fault(v, l->base + offset, "index entry out of bounds");
+			fault(v, l->base + offset, VERIFY_INDEX " entry out of bounds");
 		else if (is_blank(l, word))
-			fault(v, record_at(l, index_number_of(word)), "a record is blank");
+			fault(v, record_at(l, index_number_of(word)), VERIFY_BLANK);
 	}
 }
 
@@ -102,7 +102,7 @@ static void check_record(struct check *v, struct layout_record *rec, uint64_t nu
 		fault(v, rec, "what the record was written with");
 	shared_out(hash, rec->content, sizeof(hash));
 	if (!index_has(v->l, hash, INDEX_CONTENT, number) && unchanged(rec, word))
-		fault(v, rec, "record is not in the index");
+		fault(v, rec, VERIFY_INDEX " lacks a record");
 	view.id = id;
 	view.generation = bank.generation;
 	if (bank.answer && unchanged(rec, word))
