@@ -61,11 +61,19 @@ static struct layout_record *place_emptied(struct ledger *l, uint64_t *token)
 	return rec;
 }
 
-/* Some more for this process: the number of the first, and how many. */
+static bool places_populate(struct ledger *l, uint64_t first, uint64_t count)
+{
+	const char *from = (const char *)record_at(l, first);
+	const char *end = (const char *)record_at(l, first + count - 1) + LAYOUT_RECORD;
+
+	return file_populate(l, (uint64_t)(from - l->base), (uint64_t)(end - from));
+}
+
+/* Some more for this process: the number of the first, and how many. There is room for them before
+ * they count as used: whoever walks over what is used touches them. */
 static uint64_t grant_more(struct ledger *l, uint64_t *first)
 {
 	uint64_t count = l->fixed.record_count, size, next, most;
-	const char *from, *end;
 
 	size = atomic_load_explicit(&l->grant_size, memory_order_relaxed);
 	size = size ? size : 1;
@@ -74,18 +82,13 @@ static uint64_t grant_more(struct ledger *l, uint64_t *first)
 		if (next >= count)
 			return 0;
 		most = count - next < size ? count - next : size;
+		if (!places_populate(l, next, most))
+			return 0;
 		/* Release: a walk that sees the new end sees a zeroed or an older record. */
 	} while (!atomic_compare_exchange_weak_explicit(&l->header->next_record, &next, next + most,
 	                                                memory_order_release,
 	                                                memory_order_relaxed));
 	*first = next;
-	from = (const char *)record_at(l, next);
-	end = (const char *)record_at(l, next + most - 1) + LAYOUT_RECORD;
-	if (!file_populate(l, (uint64_t)(from - l->base), (uint64_t)(end - from)))
-		return 0;
-	/* Relaxed: for whoever recovers a damaged ledger. */
-	for (uint64_t n = next; n < next + most; n++)
-		atomic_store_explicit(&record_at(l, n)->granted, 1, memory_order_relaxed);
 	size = size * 2 < GRANT_MOST ? size * 2 : GRANT_MOST;
 	atomic_store_explicit(&l->grant_size, size, memory_order_relaxed);
 	return most;
