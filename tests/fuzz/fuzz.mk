@@ -1,8 +1,8 @@
-# The parsers under libFuzzer: $(BUILD)/fuzz/NAME for each fuzz_NAME.c, with all sources instrumented. Built with the
+# What reads bytes of others, under libFuzzer: $(BUILD)/fuzz/NAME for each fuzz_NAME.c, with all sources instrumented. Built with the
 # other test tools, by clang whatever CC is, but not for the sanitizer builds: these have the sanitizers already.
 FUZZ_CFLAGS = -std=c11 -D_GNU_SOURCE -Isrc -Iinclude -Itests -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined \
 	-fno-sanitize-recover=undefined
-FUZZ_SRC := $(wildcard $(patsubst %,src/%/*.c,base policy identity request player) \
+FUZZ_SRC := $(wildcard $(patsubst %,src/%/*.c,base policy identity request player ledger) \
 	$(addprefix src/courier/,answer.c fields.c tape.c passes.c))
 FUZZ_OBJ  = $(FUZZ_SRC:src/%.c=$(BUILD)/fuzz/obj/%.o)
 FUZZ_BIN  = $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))

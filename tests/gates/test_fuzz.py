@@ -2,7 +2,7 @@
 import os
 import subprocess
 
-TARGETS = ["answer", "form", "json", "jwt", "multipart", "policy", "url"]
+TARGETS = ["answer", "form", "json", "jwt", "ledger", "multipart", "policy", "url"]
 SOAK = bool(os.environ.get("SENDONCE_SOAK"))
 LIMIT = ["-runs=10000000"] if SOAK else ["-max_total_time=15"]
 
