@@ -16,6 +16,8 @@ int change_begin(struct ledger *l, uint64_t id, struct change *c)
 		return LEDGER_CANNOT;
 	if (!rec)
 		return LEDGER_NONE;
+	if (!file_header_ready(l) || !file_ready(l, rec, sizeof(*rec)))
+		return LEDGER_CANNOT;
 	c->rec = rec;
 	c->token = lock_take(l, &rec->lock);
 	if (retire_no_change(l)) {
@@ -25,6 +27,10 @@ int change_begin(struct ledger *l, uint64_t id, struct change *c)
 	if (!record_read(l, rec, &c->id, &c->seen, &c->bank) || c->id != id) {
 		lock_drop(&rec->lock, c->token);
 		return LEDGER_NONE;
+	}
+	if (!bank_ready(l, c->id, &c->bank)) {
+		lock_drop(&rec->lock, c->token);
+		return LEDGER_CANNOT;
 	}
 	c->word = word_read(c->seen);
 	c->word.state = (enum record_state)c->bank.state;

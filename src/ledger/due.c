@@ -50,7 +50,7 @@ void due_note(struct ledger *l, uint64_t number, uint64_t when)
 	shared64 *due = &group_at(l, number / LAYOUT_GROUP)->due;
 	uint64_t seen = atomic_load_explicit(due, memory_order_relaxed), mine;
 
-	if (when == DUE_NEVER)
+	if (when == DUE_NEVER || !file_ready(l, due, sizeof(*due)))
 		return;
 	do {
 		if (seen != DUE_NEVER && seen <= when)
@@ -79,6 +79,8 @@ uint64_t due_begin(struct ledger *l, uint64_t group, struct stamp now)
 		return 0;
 	if (!(seen & DUE_SWEEP) && seen > (uint64_t)now.wall_us)
 		return 0;
+	if (!file_ready(l, due, sizeof(*due)))
+		return 0;
 	token = DUE_SWEEP | ((uint64_t)now.boot_us & UINT64_MAX >> 11) << 10 |
 	        (owner_self(l).slot & 0x3ff);
 	/* Acquire: what was published before is seen by this sweep. */
@@ -90,6 +92,8 @@ uint64_t due_begin(struct ledger *l, uint64_t group, struct stamp now)
 
 void due_end(struct ledger *l, uint64_t group, uint64_t token, uint64_t next)
 {
+	if (!file_ready(l, group_at(l, group), sizeof(struct layout_group)))
+		return;
 	/* Relaxed: a hint. */
 	atomic_compare_exchange_strong_explicit(&group_at(l, group)->due, &token, next,
 	                                        memory_order_relaxed, memory_order_relaxed);
@@ -97,6 +101,8 @@ void due_end(struct ledger *l, uint64_t group, uint64_t token, uint64_t next)
 
 void due_emptied(struct ledger *l, uint64_t number)
 {
+	if (!file_ready(l, group_at(l, number / LAYOUT_GROUP), sizeof(struct layout_group)))
+		return;
 	/* Relaxed: hints. */
 	atomic_fetch_add_explicit(&group_at(l, number / LAYOUT_GROUP)->emptied, 1,
 	                          memory_order_relaxed);
@@ -120,6 +126,8 @@ static void count_down(shared64 *count, bool to_zero)
 
 void due_filled(struct ledger *l, uint64_t group, bool none_left)
 {
+	if (!file_ready(l, group_at(l, group), sizeof(struct layout_group)))
+		return;
 	count_down(&group_at(l, group)->emptied, none_left);
 	if (!none_left)
 		count_down(&l->header->emptied, false);

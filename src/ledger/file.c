@@ -72,6 +72,22 @@ bool file_populate(struct ledger *l, uint64_t at, uint64_t n)
 	return fine;
 }
 
+bool file_ready(struct ledger *l, const void *at, size_t n)
+{
+	return !l->populate || file_populate(l, (uint64_t)((const char *)at - l->base), n);
+}
+
+bool file_header_ready(struct ledger *l)
+{
+	return file_ready(l, l->header, LAYOUT_HEADER);
+}
+
+/* Where an overwrite goes to new blocks; btrfs, ZFS, bcachefs, NILFS. */
+static bool copies_on_write(unsigned long type)
+{
+	return type == 0x9123683e || type == 0x2fc12fc1 || type == 0xca451a4e || type == 0x3434;
+}
+
 /* For a piece of 64 KiB at once, so that it is one call for many: that costs two thirds of what
  * pieces of 16 KiB do. */
 bool file_populate_ahead(struct ledger *l, uint64_t area, uint64_t offset, uint64_t n)
@@ -97,6 +113,7 @@ static int check_filesystem(int fd, struct ledger *l, struct ledger_error *error
 	if (fstatfs(fd, &fs) != 0)
 		return LEDGER_OK;
 	type = (unsigned long)fs.f_type & 0xffffffff;
+	l->populate = copies_on_write(type);
 	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
 		if (refused[i].type == type)
 			return file_fail(
@@ -306,7 +323,8 @@ static struct ledger *ledger_new(const struct ledger_options *o)
 static void open_durable(struct ledger *l)
 {
 	madvise(l->base, l->size, MADV_RANDOM);
-	if (atomic_load_explicit(&l->header->flushed, memory_order_relaxed) == 0)
+	if (atomic_load_explicit(&l->header->flushed, memory_order_relaxed) == 0 &&
+	    file_header_ready(l))
 		atomic_store_explicit(&l->header->flushed, 1, memory_order_relaxed);
 }
 

@@ -101,6 +101,8 @@ static bool heap_mend(struct ledger *l, uint64_t unit, struct stamp now)
 		if (heap_step(l, &at, &word) && kind_of(word) != EXTENT_FREE && is_named(l, next))
 			break;
 	}
+	if (!file_ready(l, extent_at(l, unit), LAYOUT_UNIT))
+		return false;
 	/* Release: as in extent_install. */
 	atomic_store_explicit(&extent_at(l, unit)->word, extent_word(next - unit, EXTENT_FREE, now),
 	                      memory_order_release);
@@ -120,6 +122,14 @@ static bool extent_usable(struct ledger *l, uint64_t unit, uint64_t *word, struc
 	return kind_of(*word) == EXTENT_FREE;
 }
 
+/* All of it, and the word behind it where a rest is left. */
+static bool extent_ready(struct ledger *l, uint64_t unit, uint64_t have, uint64_t need)
+{
+	uint64_t units = have > need ? need + 1 : have;
+
+	return file_ready(l, extent_at(l, unit), units * LAYOUT_UNIT);
+}
+
 /* Merge the free extents from `unit` on, until it holds `need` units; its size now. */
 static uint64_t merge_free(struct ledger *l, uint64_t unit, uint64_t need, struct stamp now)
 {
@@ -131,9 +141,10 @@ static uint64_t merge_free(struct ledger *l, uint64_t unit, uint64_t need, struc
 			break;
 		have = next - unit;
 	}
-	if (have)
-		atomic_store_explicit(&extent_at(l, unit)->word,
-		                      extent_word(have, EXTENT_FREE, now), memory_order_release);
+	if (!have || !extent_ready(l, unit, have, need))
+		return 0;
+	atomic_store_explicit(&extent_at(l, unit)->word, extent_word(have, EXTENT_FREE, now),
+	                      memory_order_release);
 	return have;
 }
 
@@ -210,7 +221,7 @@ static uint64_t heap_fresh(struct ledger *l, uint64_t need)
 		return 0;
 	if (!file_populate_ahead(l, l->fixed.heap_at, unit * LAYOUT_UNIT, need * LAYOUT_UNIT))
 		return 0;
-	return unit;
+	return extent_ready(l, unit, need, need) ? unit : 0;
 }
 
 /* Every extent that is looked at is a cache miss, and so is its record. Where the last search found
@@ -227,7 +238,7 @@ uint32_t heap_take(struct ledger *l, size_t n, enum extent_kind kind, uint64_t p
 	uint64_t need = (n + sizeof(struct layout_extent) + LAYOUT_UNIT - 1) / LAYOUT_UNIT;
 	uint64_t token, unit, have = need;
 
-	if (n > l->fixed.heap_size || need >= 1 << 24)
+	if (n > l->fixed.heap_size || need >= 1 << 24 || !file_header_ready(l))
 		return 0;
 	token = lock_take(l, &l->header->table_lock);
 	unit = heap_search(l, need, quick_steps(l), now, &have);
@@ -260,7 +271,8 @@ void heap_give(struct ledger *l, uint32_t unit, uint64_t parent)
 		return;
 	word = atomic_load_explicit(&extent_at(l, unit)->word, memory_order_acquire);
 	if ((word >> 28 & 0xff) != EXTENT_MAGIC || kind_of(word) == EXTENT_FREE ||
-	    atomic_load_explicit(&extent_at(l, unit)->parent, memory_order_acquire) != parent)
+	    atomic_load_explicit(&extent_at(l, unit)->parent, memory_order_acquire) != parent ||
+	    !file_ready(l, extent_at(l, unit), LAYOUT_UNIT))
 		return;
 	/* Release: our reads and writes of the extent end before its next user's begin. */
 	atomic_compare_exchange_strong_explicit(&extent_at(l, unit)->word, &word,

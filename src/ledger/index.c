@@ -148,7 +148,8 @@ bool index_has(const struct ledger *l, const uint8_t *hash, enum index_kind kind
 
 /* Puts the entry at its first free place unless it is there. False: no place. By compare-and-swap,
  * as a process that stood still for long may not know that the lock is another's by now. */
-static bool table_put(const struct table *t, uint64_t hash, uint64_t entry, uint64_t *probes)
+static bool table_put(struct ledger *l, const struct table *t, uint64_t hash, uint64_t entry,
+                      uint64_t *probes)
 {
 	uint64_t first = place_of(t, hash), seen = 0;
 	shared64 *free;
@@ -166,7 +167,7 @@ static bool table_put(const struct table *t, uint64_t hash, uint64_t entry, uint
 			if (word == 0)
 				break;
 		}
-		if (!free)
+		if (!free || !file_ready(l, free, sizeof(*free)))
 			return false;
 		/* Release: publishes the record behind the entry. */
 		if (atomic_compare_exchange_strong_explicit(
@@ -189,7 +190,7 @@ static bool index_grow(struct ledger *l, unsigned level)
 		return false;
 	for (uint64_t i = 0; i <= from.mask; i++) {
 		word = word_at(&from, i);
-		if (index_kind_of(word) && !table_put(&to, entry_hash(word), word, &probes))
+		if (index_kind_of(word) && !table_put(l, &to, entry_hash(word), word, &probes))
 			return false;
 	}
 	if (atomic_load_explicit(&l->header->flushed, memory_order_relaxed) &&
@@ -206,7 +207,7 @@ int index_add(struct ledger *l, const uint8_t *hash, enum index_kind kind, uint6
 	uint64_t full = hash_tag(hash) * (2 * (uint64_t)kind + 1), probes;
 	unsigned level = level_now(l);
 	struct table t = table_at(l, level);
-	bool fine = table_put(&t, full, entry_make(full, kind, number), &probes);
+	bool fine = table_put(l, &t, full, entry_make(full, kind, number), &probes);
 
 	if (fine && probes < PROBES_MOST)
 		return LEDGER_OK;
@@ -215,15 +216,16 @@ int index_add(struct ledger *l, const uint8_t *hash, enum index_kind kind, uint6
 	if (fine)
 		return LEDGER_OK;
 	t = table_at(l, level_now(l));
-	return table_put(&t, full, entry_make(full, kind, number), &probes) ? LEDGER_OK
-	                                                                    : LEDGER_FULL;
+	return table_put(l, &t, full, entry_make(full, kind, number), &probes) ? LEDGER_OK
+	                                                                       : LEDGER_FULL;
 }
 
 /* A place in front of an empty one need not be marked as used, and so on backwards. */
-static void tidy(const struct table *t, uint64_t slot)
+static void tidy(struct ledger *l, const struct table *t, uint64_t slot)
 {
 	for (uint64_t i = 0; i < 64; i++, slot--) {
-		if (word_at(t, slot + 1) != 0 || word_at(t, slot) != INDEX_GONE)
+		if (word_at(t, slot + 1) != 0 || word_at(t, slot) != INDEX_GONE ||
+		    !file_ready(l, &t->words[slot & t->mask], sizeof(*t->words)))
 			return;
 		atomic_store_explicit(&t->words[slot & t->mask], 0, memory_order_release);
 	}
@@ -241,8 +243,11 @@ void index_remove(struct ledger *l, const uint8_t *hash, enum index_kind kind, u
 			continue;
 		t = table_at(l, walk.level);
 		slot = place_of(&t, walk.hash) + walk.at - 1;
+		/* One that must stay leads to a place that is empty, and is passed over. */
+		if (!file_ready(l, &t.words[slot & t.mask], sizeof(*t.words)))
+			return;
 		atomic_store_explicit(&t.words[slot & t.mask], INDEX_GONE, memory_order_release);
-		tidy(&t, slot);
+		tidy(l, &t, slot);
 		return;
 	}
 }

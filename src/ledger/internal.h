@@ -35,6 +35,10 @@ int file_flush(struct ledger *l);
 int file_flush_range(struct ledger *l, const void *at, uint64_t n);
 /* False when the disk has no room for these bytes: they must not be stored to. */
 bool file_populate(struct ledger *l, uint64_t at, uint64_t n);
+/* Before stores into the mapping: on a copy-on-write file system an overwrite needs room as well.
+ * False: there is none, and nothing may be stored there. */
+bool file_ready(struct ledger *l, const void *at, size_t n);
+bool file_header_ready(struct ledger *l);
 /* The same in an area that is filled from its start on, for a larger piece at once. */
 bool file_populate_ahead(struct ledger *l, uint64_t area, uint64_t offset, uint64_t n);
 
@@ -167,6 +171,8 @@ struct layout_record *record_of(const struct ledger *l, uint64_t id, uint64_t *n
 void record_fetch(const struct layout_record *rec);
 size_t bank_size(const struct bank *bank);
 /* Into the record's bank that is not in use. */
+/* What lies beyond the record may be stored to: file_ready. */
+bool bank_ready(struct ledger *l, uint64_t id, const struct bank *bank);
 void bank_store(struct ledger *l, struct layout_record *rec, uint64_t id, unsigned which,
                 const struct bank *bank);
 uint64_t bank_sum(struct layout_record *rec, const struct bank *bank);

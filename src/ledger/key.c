@@ -89,6 +89,8 @@ static void cell_forget(struct ledger *l, struct layout_key *cell, uint64_t numb
 {
 	uint8_t own_key[LEDGER_HASH];
 
+	if (!file_ready(l, cell, sizeof(*cell)))
+		return;
 	shared_out(own_key, cell->own_key, sizeof(own_key));
 	index_remove(l, own_key, INDEX_KEY, number);
 	atomic_store_explicit(&cell->target, 0, memory_order_release);
@@ -111,7 +113,7 @@ int key_bind(struct ledger *l, uint64_t id, const uint8_t *own_key)
 		cell_forget(l, cell, number);
 	}
 	cell = cell_take(l, &number);
-	if (!cell)
+	if (!cell || !file_ready(l, cell, sizeof(*cell)))
 		return LEDGER_FULL;
 	cell_forget(l, cell, number);
 	shared_in(cell->own_key, own_key, LEDGER_HASH);

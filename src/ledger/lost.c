@@ -93,7 +93,7 @@ int ledger_find_lost(const struct ledger *l, const char *operation, struct recor
 
 int ledger_settle_lost(struct ledger *l)
 {
-	if (l->read_only || retire_no_change(l))
+	if (l->read_only || retire_no_change(l) || !file_header_ready(l))
 		return LEDGER_CANNOT;
 	/* Relaxed: nothing is published by it; what was lost stays described. */
 	atomic_store_explicit(&l->header->lost_open, 0, memory_order_relaxed);

@@ -249,7 +249,7 @@ static bool slot_claim(struct ledger *l, unsigned slot, struct stamp now, unsign
 	uint64_t claim = atomic_load_explicit(&at->claim, memory_order_acquire), mine;
 	struct claim c;
 
-	if (!slot_free(at, claim, now))
+	if (!slot_free(at, claim, now) || !file_ready(l, at, sizeof(*at)))
 		return false;
 	c = (struct claim){claim_read(claim).nonce + 1, CLAIM_MAKING, owner_process() & PID_MASK,
 	                   second_of(now)};
@@ -312,6 +312,7 @@ void owner_seen(struct ledger *l, struct stamp now)
 	uint64_t seen = lease_make(now, LEASE_SECONDS);
 	struct layout_owner *at = slot_at(l, self.slot);
 
-	if (self.slot && atomic_load_explicit(&at->seen, memory_order_relaxed) != seen)
+	if (self.slot && atomic_load_explicit(&at->seen, memory_order_relaxed) != seen &&
+	    file_ready(l, at, sizeof(*at)))
 		atomic_store_explicit(&at->seen, seen, memory_order_relaxed);
 }

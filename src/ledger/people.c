@@ -158,7 +158,7 @@ bool ledger_has_run(struct ledger *l, uint64_t run)
 /* Relaxed: counters order nothing and are read by people. */
 void ledger_count(struct ledger *l, enum ledger_counter counter)
 {
-	if (!l->read_only && (unsigned)counter < COUNT_COUNT)
+	if (!l->read_only && (unsigned)counter < COUNT_COUNT && file_header_ready(l))
 		atomic_fetch_add_explicit(&l->header->counters[counter], 1, memory_order_relaxed);
 }
 

@@ -18,7 +18,8 @@ static bool record_unused(struct layout_record *rec)
 /* Ours from here on, for everybody who looks for a place or for something to sweep. */
 static bool place_lock(struct ledger *l, struct layout_record *rec, uint64_t *token)
 {
-	*token = record_unused(rec) ? lock_try(l, &rec->lock) : 0;
+	*token = record_unused(rec) && file_ready(l, rec, sizeof(*rec)) ? lock_try(l, &rec->lock)
+	                                                                : 0;
 	if (*token == 0)
 		return false;
 	if (record_unused(rec))
@@ -145,10 +146,5 @@ struct layout_record *place_take(struct ledger *l, uint64_t *token)
 	if (!rec && atomic_load_explicit(&l->header->next_record, memory_order_relaxed) >=
 	                    l->fixed.record_count)
 		rec = place_anywhere(l, token);
-	if (rec && l->populate &&
-	    !file_populate(l, (uint64_t)((char *)rec - l->base), LAYOUT_RECORD)) {
-		lock_drop(&rec->lock, *token);
-		return NULL;
-	}
 	return rec;
 }

@@ -109,6 +109,13 @@ static void bank_copy(const struct ledger *l, struct layout_record *rec, uint64_
 		bank->sum = ~bank->sum;
 }
 
+bool bank_ready(struct ledger *l, uint64_t id, const struct bank *bank)
+{
+	const void *more = bank->more_runs ? more_runs(l, id, 0, bank->more_runs) : NULL;
+
+	return !more || file_ready(l, more, sizeof(struct layout_runs));
+}
+
 void bank_store(struct ledger *l, struct layout_record *rec, uint64_t id, unsigned which,
                 const struct bank *bank)
 {

@@ -415,7 +415,7 @@ int ledger_reserve(struct ledger *l, const struct record_new *rec, const struct 
 	struct owner self;
 	int saved = errno, rc = LEDGER_FULL;
 
-	if (l->read_only || retire_no_new(l))
+	if (l->read_only || retire_no_new(l) || !file_header_ready(l))
 		return LEDGER_CANNOT;
 	self = owner_self(l);
 	index_fetch(l, rec->content, INDEX_CONTENT);

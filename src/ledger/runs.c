@@ -160,7 +160,7 @@ int ledger_wait(struct ledger *l, uint64_t id, uint64_t word, int64_t timeout_us
 
 	while (rec && record_of(l, id, NULL)) {
 		/* Sequentially consistent, with change_publish: see wake() there. */
-		if (!l->read_only)
+		if (!l->read_only && file_ready(l, rec, sizeof(*rec)))
 			atomic_store(&rec->waiting, 1);
 		if (atomic_load(&rec->word) != word)
 			return LEDGER_OK;

@@ -36,6 +36,8 @@ static bool finish_drop(struct ledger *l, struct layout_record *rec)
 
 	if (atomic_load_explicit(&rec->linked, memory_order_acquire) == 0)
 		return true;
+	if (!file_header_ready(l) || !file_ready(l, rec, sizeof(*rec)))
+		return false;
 	/* Held by somebody alive: an insertion under way. */
 	token = lock_try(l, &rec->lock);
 	if (token == 0)

@@ -217,7 +217,7 @@ int ledger_renew(struct ledger *l, struct hold *hold, struct stamp now)
 	if (l->read_only)
 		return LEDGER_CANNOT;
 	held = word_is_held(l, hold, &c);
-	if (held) {
+	if (held && file_ready(l, c.rec, sizeof(*c.rec))) {
 		set_lease(&c, now);
 		owner_seen(l, now);
 		held = word_is_held(l, hold, &c);
