@@ -209,12 +209,49 @@ static uintptr_t word_of(const struct option *o)
 	}
 }
 
+CURLcode chain_override_body(struct chain *c, const char *body, curl_off_t n)
+{
+	__typeof__(&curl_easy_setopt) set = CURL_FN(c->shadow->flavour, easy_setopt);
+	CURLcode code = set(c->shadow->handle, CURLOPT_POSTFIELDS, body);
+
+	c->post_taken = true;
+	return code ? code : set(c->shadow->handle, CURLOPT_POSTFIELDSIZE_LARGE, n);
+}
+
+/* Sizes come as long and as curl_off_t and share one place: both are given back. */
+CURLcode chain_override_size(struct chain *c, curl_off_t size)
+{
+	if (options_of(c)->kind != HTTP_PUT) {
+		c->post_taken = true;
+		return CURL_FN(c->shadow->flavour, easy_setopt)(c->shadow->handle,
+		                                                CURLOPT_POSTFIELDSIZE_LARGE, size);
+	}
+	if (chain_override(c, CURLOPT_INFILESIZE, (uintptr_t)-1) != CURLE_OK)
+		return CURLE_OUT_OF_MEMORY;
+	return chain_override(c, CURLOPT_INFILESIZE_LARGE, (uintptr_t)size);
+}
+
+/* A larger size drops a copy that libcurl keeps, so the copy comes last. */
+static void give_post_back(const struct chain *c, CURL *handle)
+{
+	__typeof__(&curl_easy_setopt) set = CURL_FN(c->shadow->flavour, easy_setopt);
+	const struct options *o = options_of(c);
+
+	if (!o->post_copy && o->post)
+		set(handle, CURLOPT_POSTFIELDS, o->post);
+	set(handle, CURLOPT_POSTFIELDSIZE_LARGE, o->post_size);
+	if (o->post_copy)
+		set(handle, CURLOPT_COPYPOSTFIELDS, o->post_copy);
+}
+
 /* First what was never set, then the rest in the program's order: XFERINFOFUNCTION and
  * PROGRESSFUNCTION share a flag in libcurl, and the last one set counts. */
 static void give_back(const struct chain *c, CURL *handle)
 {
 	const struct options *o = options_of(c);
 
+	if (c->post_taken)
+		give_post_back(c, handle);
 	for (size_t i = 0; i < c->taken_count; i++) {
 		if (!options_get(o, c->taken[i]))
 			set_word(c, handle, c->taken[i], default_word(c->taken[i]));
@@ -287,6 +324,7 @@ void chain_end(struct chain *c)
 void chain_was_reset(struct chain *c)
 {
 	c->taken_count = 0;
+	c->post_taken = false;
 	c->lost = true;
 }
 

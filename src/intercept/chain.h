@@ -40,6 +40,7 @@ struct chain {
 	void *ctx;
 	CURLoption taken[CHAIN_TAKEN_MAX];
 	size_t taken_count;
+	bool post_taken; /* POSTFIELDS or their size, which depend on each other */
 	bool no_prereq;  /* this libcurl has none: `pass` is never called from here */
 	bool lost;       /* the program reset the handle: the rest of the transfer was not seen */
 	struct buf held; /* with CURLOPT_HEADER: what may be a header line and not body */
@@ -49,6 +50,10 @@ struct chain {
 int chain_begin(struct chain *c, struct shadow *s, const struct chain_calls *calls, void *ctx);
 /* Set one more option for this perform. */
 CURLcode chain_override(struct chain *c, CURLoption id, uintptr_t word);
+/* POSTFIELDS of these bytes, which must stay; the method must be a POST already. */
+CURLcode chain_override_body(struct chain *c, const char *body, curl_off_t n);
+/* The size of a body that is read, for a POST or a PUT; -1: none is announced. */
+CURLcode chain_override_size(struct chain *c, curl_off_t size);
 /* Give everything back. */
 void chain_end(struct chain *c);
 

@@ -29,7 +29,7 @@ struct inplace {
 	const struct curl_slist *copied; /* the program's list that the two below were made from */
 	struct curl_slist *headers, *bare; /* with and without the key */
 	struct curl_slist *old[2];         /* replaced in the middle of the transfer */
-	bool unsent, fed, torn, chained, lent_fields, lent_size;
+	bool unsent, fed, torn, chained;
 	struct fetch_reader reader;
 	int64_t renew_us, bytes;
 };
@@ -270,55 +270,6 @@ static int pass_before(struct inplace *p)
 	return rc;
 }
 
-/* POSTFIELDS and their size, which chain.h does not know: they depend on each other. */
-static CURLcode lend_fields(struct inplace *p)
-{
-	__typeof__(&curl_easy_setopt) set = CURL_FN(p->shadow->flavour, easy_setopt);
-	CURLcode code = set(p->shadow->handle, CURLOPT_POSTFIELDS, p->carried.body.data);
-
-	p->lent_fields = true;
-	return code ? code
-	            : set(p->shadow->handle, CURLOPT_POSTFIELDSIZE_LARGE,
-	                  (curl_off_t)p->carried.body.n);
-}
-
-/* Not after a reset, which has left no POST. */
-static void take_fields_back(struct inplace *p)
-{
-	__typeof__(&curl_easy_setopt) set = CURL_FN(p->shadow->flavour, easy_setopt);
-	const struct options *o = &p->shadow->options;
-	CURL *handle = p->shadow->handle;
-
-	if (!p->lent_fields || p->chain.lost)
-		return;
-	if (!o->post_copy)
-		set(handle, CURLOPT_POSTFIELDS, o->post);
-	set(handle, CURLOPT_POSTFIELDSIZE_LARGE, o->post_size);
-	if (o->post_copy)
-		set(handle, CURLOPT_COPYPOSTFIELDS, o->post_copy);
-}
-
-/* Sizes come as long and as curl_off_t and share one place: both are given back. */
-static CURLcode lend_size(struct inplace *p)
-{
-	uintptr_t size = (uintptr_t)p->carried.size;
-
-	if (p->shadow->options.kind != HTTP_PUT) {
-		p->lent_size = true;
-		return chain_override(&p->chain, CURLOPT_POSTFIELDSIZE_LARGE, size);
-	}
-	if (chain_override(&p->chain, CURLOPT_INFILESIZE, (uintptr_t)-1) != CURLE_OK)
-		return CURLE_OUT_OF_MEMORY;
-	return chain_override(&p->chain, CURLOPT_INFILESIZE_LARGE, size);
-}
-
-static void take_size_back(struct inplace *p)
-{
-	if (p->lent_size && !p->chain.lost)
-		CURL_FN(p->shadow->flavour, easy_setopt)
-	(p->shadow->handle, CURLOPT_POSTFIELDSIZE_LARGE, p->shadow->options.post_size);
-}
-
 /* A URL or a target with the key in its query. CURLU would win over it. */
 static CURLcode lend_url(struct inplace *p)
 {
@@ -352,13 +303,14 @@ static CURLcode lend_body(struct inplace *p)
 	if (!fetch_give_form(p->shadow))
 		return CURLE_SEND_FAIL_REWIND;
 	if (p->carried.has_body && !p->carried.payload)
-		return lend_fields(p);
+		return chain_override_body(&p->chain, p->carried.body.data,
+		                           (curl_off_t)p->carried.body.n);
 	if (!p->w->payload || p->w->body_type)
 		return code;
 	p->reader.payload = p->w->payload;
 	if (p->carried.payload) {
 		p->reader.payload = p->carried.payload;
-		code = lend_size(p);
+		code = chain_override_size(&p->chain, p->carried.size);
 	}
 	for (size_t i = 0; i < sizeof(lent) / sizeof(*lent) && code == CURLE_OK; i++)
 		code = chain_override(&p->chain, lent[i].id, lent[i].word);
@@ -394,8 +346,6 @@ static void unchain(struct inplace *p)
 		return;
 	chain_end(&p->chain);
 	p->chained = false;
-	take_fields_back(p);
-	take_size_back(p);
 }
 
 /* Without PREREQ only these prove that no byte of the request left. */

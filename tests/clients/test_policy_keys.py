@@ -280,6 +280,17 @@ def test_carriers_on_a_handle_in_place(world, server, carrier, words):
     assert world.stats()["in_place"] == 1
 
 
+@pytest.mark.parametrize("words", [["dup"], ["change"], ["reset"]])
+def test_a_body_in_place_is_the_programs_again(world, server, words):
+    """What the program does with its handle in a callback meets its own body, not the one with the key."""
+    rules(world, CARRIED % "json:/k")
+    result = world.run([client("inplace"), server.base + "/orders?size=40000", "opensocket", "body={\"a\":1}",
+                        "header=Content-Type: application/json", *words])
+    assert result.rc == 0, result
+    keyed = [r for r in server.writes() if b'"k":' in r.body]
+    assert len(keyed) >= 1 and all(r.body == b'{"a":1}' for r in server.writes() if r not in keyed)
+
+
 @pytest.mark.parametrize("carrier", ["query:requestId", "json:/k"])
 def test_carriers_in_mode_inject(world, server, carrier):
     rules(world, CARRIED % carrier, top="mode: inject\n")

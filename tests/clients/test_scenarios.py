@@ -210,6 +210,35 @@ def test_s24_an_answer_that_was_cut_is_no_answer(world, server):
     assert world.states() == ["unknown"]
 
 
+# --- whose write it is
+
+def test_another_opaque_token_while_the_first_write_is_in_doubt(world, server):
+    """The caller may be the same one with a fresh token; nothing is told of the other write."""
+    world.policy(refuse_as="response")
+    url = server.base + "/orders?cut=1&times=1"
+    assert world.curl("-H", "Authorization: Bearer opaque-1", "-d", "a=1", url).rc == 52
+    answer = world.curl("-H", "Authorization: Bearer opaque-2", "-d", "a=1", url)
+    assert answer.reason == "unknown-outcome" and len(server.writes()) == 1
+    assert "curl" not in answer.body and world.records()[0]["key"] not in answer.body
+    other = world.curl("-u", "someone:else", "-d", "a=1", url)
+    assert other.status == 201  # no token that rotates: somebody else
+
+
+def test_another_opaque_token_once_the_first_was_answered(world, server):
+    for n in (1, 2):
+        assert world.curl("-H", "Authorization: Bearer opaque-%d" % n, "-d", "a=1", server.base + "/orders").status == 201
+    assert len(server.writes()) == 2
+
+
+def test_a_key_that_was_answered_never_starts_a_generation(world, server):
+    """A bound key is replayed, whatever run, repeat and replay_for."""
+    world.policy(repeat="after-answer", replay_for="0")
+    for run in ("run-1", "run-2", None, "run-1"):
+        answer = world.curl("-H", "Idempotency-Key: k-1", "-d", "a=1", server.base + "/orders", run=run)
+        assert answer.order == "ord-1"
+    assert world.curl("-H", "Idempotency-Key: k-2", "-d", "a=1", server.base + "/orders").order == "ord-2"
+
+
 # --- and the short ones
 
 @pytest.mark.parametrize("method,status", [("PUT", 412), ("DELETE", 404), ("PATCH", 409)])
