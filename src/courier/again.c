@@ -65,7 +65,7 @@ bool again_holds(struct attempt *a, const struct tape_piece *piece)
 
 bool again_is_awaited(const struct courier *c, const struct attempt *a)
 {
-	return !c->exit_us && !a->cancel && (a->waiting || !a->orphan);
+	return !c->exit_us && !a->cancel && (a->waiting || a->listeners || !a->orphan);
 }
 
 static int64_t again_pause(struct attempt *a)

@@ -23,7 +23,7 @@ struct plan {
 	char body[BODY_MAX];
 	size_t body_length;
 	long size; /* of POSTFIELDSIZE; -2: the body's own length */
-	bool copy, large, fresh, failonerror, follow, digest, vary, encoding;
+	bool copy, large, fresh, failonerror, follow, digest, vary, keep, in_place, encoding;
 	long tries, threads, gap_ms, connect_timeout_ms;
 	long timeouts[TIMEOUTS];
 	int timeout_count;
@@ -141,6 +141,13 @@ static void client_body(struct client *c)
 	}
 }
 
+/* A callback that only the handle's own transfer can run. */
+static int on_sockopt(void *ctx, curl_socket_t fd, curlsocktype purpose)
+{
+	(void)ctx, (void)fd, (void)purpose;
+	return CURL_SOCKOPT_OK;
+}
+
 static void client_options(struct client *c)
 {
 	const struct plan *p = c->plan;
@@ -154,6 +161,8 @@ static void client_options(struct client *c)
 	curl_easy_setopt(c->curl, CURLOPT_FAILONERROR, p->failonerror ? 1L : 0L);
 	curl_easy_setopt(c->curl, CURLOPT_FOLLOWLOCATION, p->follow ? 1L : 0L);
 	curl_easy_setopt(c->curl, CURLOPT_CONNECTTIMEOUT_MS, p->connect_timeout_ms);
+	if (p->in_place)
+		curl_easy_setopt(c->curl, CURLOPT_SOCKOPTFUNCTION, on_sockopt);
 	if (p->encoding)
 		curl_easy_setopt(c->curl, CURLOPT_ACCEPT_ENCODING, "");
 	if (p->headers)
@@ -233,7 +242,8 @@ static void client_try(struct client *c, long number)
 	c->replayed = false;
 	c->verdict[0] = c->content_type[0] = c->error[0] = 0;
 	long from = now_ms();
-	CURLcode rc = p->loop ? loops_perform(p->loop, c->curl) : curl_easy_perform(c->curl);
+	CURLcode rc =
+	        p->loop ? loops_perform(p->loop, c->curl, p->keep) : curl_easy_perform(c->curl);
 	client_print(c, number, rc, now_ms() - from);
 }
 
@@ -293,10 +303,11 @@ static bool plan_flag(struct plan *p, const char *name)
 	struct {
 		const char *name;
 		bool *flag;
-	} const flags[] = {{"--copy", &p->copy},     {"--large", &p->large},
-	                   {"--new", &p->fresh},     {"--fail", &p->failonerror},
-	                   {"--follow", &p->follow}, {"--digest", &p->digest},
-	                   {"--vary", &p->vary},     {"--encoding", &p->encoding}};
+	} const flags[] = {{"--copy", &p->copy},         {"--large", &p->large},
+	                   {"--new", &p->fresh},         {"--fail", &p->failonerror},
+	                   {"--follow", &p->follow},     {"--digest", &p->digest},
+	                   {"--vary", &p->vary},         {"--keep", &p->keep},
+	                   {"--in-place", &p->in_place}, {"--encoding", &p->encoding}};
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
 		if (strcmp(name, flags[i].name) == 0)
 			return *flags[i].flag = true;

@@ -175,16 +175,8 @@ static CURLcode loops_result(CURLM *multi)
 	return rc;
 }
 
-/* `kind`: poll, wait, select, fdset or epoll. */
-static CURLcode loops_perform(const char *kind, CURL *curl)
+static void loops_run(const char *kind, CURLM *multi, struct loops_epoll *l)
 {
-	struct loops_epoll l = {-1, -1, 0};
-	CURLM *multi = curl_multi_init();
-	CURLcode rc;
-
-	if (strcmp(kind, "epoll") == 0)
-		loops_epoll_open(multi, &l);
-	loops_check(curl_multi_add_handle(multi, curl), "add");
 	if (strcmp(kind, "wait") == 0)
 		loops_wait(multi);
 	else if (strcmp(kind, "select") == 0)
@@ -192,12 +184,33 @@ static CURLcode loops_perform(const char *kind, CURL *curl)
 	else if (strcmp(kind, "fdset") == 0)
 		loops_select(multi, false);
 	else if (strcmp(kind, "epoll") == 0)
-		loops_epoll_run(multi, &l);
+		loops_epoll_run(multi, l);
 	else
 		loops_poll(multi);
+}
+
+/* `kind`: poll, wait, select, fdset or epoll. `keep`: the multi and its connections are there for
+ * this thread's next transfer. */
+static CURLcode loops_perform(const char *kind, CURL *curl, bool keep)
+{
+	static __thread CURLM *multi;
+	static __thread struct loops_epoll l;
+	CURLcode rc;
+
+	if (!multi) {
+		multi = curl_multi_init();
+		l = (struct loops_epoll){-1, -1, 0};
+		if (strcmp(kind, "epoll") == 0)
+			loops_epoll_open(multi, &l);
+	}
+	loops_check(curl_multi_add_handle(multi, curl), "add");
+	loops_run(kind, multi, &l);
 	rc = loops_result(multi);
 	loops_check(curl_multi_remove_handle(multi, curl), "remove");
+	if (keep)
+		return rc;
 	loops_check(curl_multi_cleanup(multi), "cleanup");
+	multi = NULL;
 	if (l.epoll >= 0) {
 		close(l.epoll);
 		close(l.timer);

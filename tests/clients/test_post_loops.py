@@ -125,6 +125,44 @@ def test_failonerror(world, server, loop):
     assert answer.rc == 22 and answer.err == "The requested URL returned error: 402"
 
 
+# --- in place: in the program's own multi, by libcurl
+
+def test_in_place(world, server, loop):
+    answers = world.post(*loop, "--in-place", "--keep", "--tries", "3", server.base + "/orders")
+    assert [a.order for a in answers] == ["ord-1"] * 3 and [a.replayed for a in answers] == [False, True, True]
+    assert server.executions == 1 and world.states() == ["done"]
+    assert [e.get("served") for e in world.events("write")] == ["in-place", None, None]
+
+
+def test_in_place_a_deadline_leaves_a_doubt(world, server, loop):
+    answers = world.post(*loop, "--in-place", "--timeout-ms", "300,5000", "--tries", "2", server.base + "/orders?late=1")
+    assert [a.rc for a in answers] == [28, 56] and answers[1].err.startswith("sendonce: unknown-outcome")
+    assert server.executions == 1 and world.states() == ["unknown"]
+
+
+def test_in_place_libcurl_sends_once(world, server, loop):
+    """The second write goes out on a connection that dies under it: not sent again, and not taken for success."""
+    world.policy(repeat="after-answer")
+    answers = world.post(*loop, "--in-place", "--keep", "--vary", "--tries", "2", server.base + "/orders?die=1")
+    assert [a.rc for a in answers] == [0, 56], answers
+    assert answers[1].err.startswith("sendonce: the connection died before an answer came")
+    assert server.executions == 2 == len(server.writes())
+    assert world.stats()["wire_resends_blocked"] == 1
+
+
+def test_in_place_native_sends_twice(world, server, loop):
+    """What the test before is about: libcurl alone executes the second write twice, and says all is well."""
+    answers = world.post(*loop, "--in-place", "--keep", "--vary", "--tries", "2", server.base + "/orders?die=1", preload=False)
+    assert [a.rc for a in answers] == [0, 0] and server.executions == 3
+
+
+def test_a_redirected_resend_is_stopped_at_the_rule(world, server, loop):
+    """An unlisted write that a redirect leads to a listed target, over a connection kept from before."""
+    answers = world.post(*loop, "--keep", "--follow", "--tries", "2", server.base + "/other?redirect=307&to=/orders")
+    assert [a.reason for a in answers] == ["redirected-into-rule"] * 2
+    assert server.executions == 0
+
+
 def test_curl_parallel(world, server):
     argv = ["curl", "-q", "-sS", "-Z", "-d", "x", server.base + "/orders?n=1", "--next", "-d", "y", server.base + "/orders?n=2"]
     for _ in range(2):
