@@ -88,7 +88,9 @@ static int copy_out(struct ledger *l, struct layout_record *rec, const struct ba
 	}
 	if (blob->failed)
 		return LEDGER_NOMEM;
-	return sum_bytes(id, blob->data + start, n) == bank->answer_sum ? LEDGER_OK : LEDGER_NONE;
+	/* A size of 0 is damage: no answer is kept as nothing. */
+	return n && sum_bytes(id, blob->data + start, n) == bank->answer_sum ? LEDGER_OK
+	                                                                     : LEDGER_NONE;
 }
 
 /* The bank that view was made of was tested then, and is not written while its word stands; the
