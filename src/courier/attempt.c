@@ -58,6 +58,7 @@ static struct attempt *attempt_new(const struct courier_plan *plan, struct couri
 	a->ctx = plan->ctx;
 	a->linger_us = plan->linger_us;
 	a->exit_wait_us = plan->exit_wait_us;
+	a->detaches = plan->detaches;
 	a->cancel_code = CURLE_ABORTED_BY_CALLBACK;
 	a->idle_us = courier_now();
 	a->renew_us = a->idle_us + RENEW_US;

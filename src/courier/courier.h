@@ -40,6 +40,8 @@ struct attempt_calls {
 	 * request is to be sent again, as long as somebody waits? It is not shown then. */
 	bool (*again)(void *ctx, long status);
 	void (*ended)(void *ctx, struct tape *tape, struct tape_end *end);
+	void (*adopt)(
+	        void *ctx); /* may be null. In a detached child: the record is this process's */
 	void (*abandon)(void *ctx); /* exit_wait is over: mark the record before the process goes */
 	void (*release)(void *ctx);
 };
@@ -84,6 +86,7 @@ struct courier_plan {
 	size_t keep;          /* bytes of body kept for late readers and the ledger: max_response */
 	int64_t linger_us;    /* how long it goes on once nobody waits */
 	int64_t exit_wait_us; /* how long an exit waits for it */
+	bool detaches;        /* a process that exits hands it to a child instead */
 	struct attempt_calls calls;
 	void *ctx;
 	/* May be null. Called once by attempt_start when the attempt is whole and nobody can drive
@@ -161,9 +164,10 @@ bool attempt_cookies(struct attempt *a, const struct curl_slist **before,
 /* A program has cleaned up a multi whose writes were sent here: connections at rest are closed. */
 void courier_let_go(const struct flavour *flavour);
 
-/* Process life: exit waits for orphans (bounded by each one's exit_wait_us; `abandon` for the rest)
- * and then keeps the loop lock for ever. Fork: prepare/parent/child around fork(2); in the child
- * every attempt's tape ends with an error and sockets are closed without a TLS goodbye. */
+/* Process life: exit hands to a child what `detaches`, waits for the other orphans (bounded by each
+ * one's exit_wait_us; `abandon` for the rest) and then keeps the loop lock for ever. Fork:
+ * prepare/parent/child around fork(2); in the child every attempt's tape ends with an error and
+ * sockets are closed without a TLS goodbye. */
 void courier_at_exit(void);
 void courier_fork_prepare(void);
 void courier_fork_parent(void);

@@ -41,6 +41,7 @@ struct attempt {
 	long keep_post;                    /* POSTREDIR */
 	struct curl_slist *old_cookies;    /* what the cookie engine was given */
 	bool cookie_engine, verbose, follows;
+	bool detaches;
 	bool stays; /* its handle is kept when it ends well */
 	int64_t linger_us, exit_wait_us;
 	char error[CURL_ERROR_SIZE];

@@ -7,8 +7,9 @@
  * the child has the memory of its parent's attempts but not the right to end them. Their tapes end
  * with an error, their sockets are closed without a TLS goodbye, the CURLM is left alone and
  * leaked, and the next write of the child makes a new courier. None of the plan's calls is made
- * there: the records are the parent's. */
-#include "courier/inside.h"
+ * there: the records are the parent's. The one exception is the child that exit itself makes
+ * (detach.c). */
+#include "courier/detach.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -199,8 +200,10 @@ static void life_exit_end(struct courier *c)
 void courier_at_exit(void)
 {
 	int keep = errno;
-	int64_t now = courier_now();
+	int64_t now;
 
+	courier_detach();
+	now = courier_now();
 	if (life_lock(&courier_table_lock)) {
 		struct courier *all = courier_table;
 
@@ -243,9 +246,13 @@ void courier_fork_prepare(void)
 
 void courier_fork_parent(void)
 {
-	for (struct courier *c = life_locked; c; c = c->next)
-		if (c->locked)
-			pthread_mutex_unlock(&c->lock);
+	for (struct courier *c = life_locked; c; c = c->next) {
+		if (!c->locked)
+			continue;
+		if (detach_takes(c))
+			detach_leave(c);
+		pthread_mutex_unlock(&c->lock);
+	}
 	life_locked = NULL;
 	if (life_table_locked)
 		pthread_mutex_unlock(&courier_table_lock);
@@ -270,10 +277,20 @@ void courier_fork_child(void)
 {
 	int keep = errno;
 
+	struct courier *kept = NULL, *next;
+
 	pthread_mutex_init(&courier_table_lock, NULL);
-	for (struct courier *c = courier_table; c; c = c->next)
-		life_leave(c);
-	courier_table = NULL;
+	for (struct courier *c = courier_table; c; c = next) {
+		next = c->next;
+		if (c->locked && detach_takes(c)) {
+			detach_keep(c);
+			c->next = kept;
+			kept = c;
+		} else {
+			life_leave(c);
+		}
+	}
+	courier_table = kept;
 	life_locked = NULL;
 	errno = keep;
 }

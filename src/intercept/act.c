@@ -106,6 +106,7 @@ static int start(struct writing *w, struct send *send, const struct carried *car
 	        .keep = send->max_response,
 	        .linger_us = rule->linger,
 	        .exit_wait_us = rule_exit_wait(rule),
+	        .detaches = rule->exit == EXIT_DETACH,
 	        .calls = send_calls,
 	        .ctx = send,
 	        .ready = ready,

@@ -283,6 +283,15 @@ static void abandon(void *ctx)
 	pthread_mutex_unlock(&s->lock);
 }
 
+static void adopt(void *ctx)
+{
+	struct send *s = ctx;
+
+	s->pid = getpid();
+	if (s->ledger)
+		ledger_adopt(s->ledger);
+}
+
 static void release(void *ctx)
 {
 	leave(ctx);
@@ -292,6 +301,7 @@ const struct attempt_calls send_calls = {.gate = gate,
                                          .renew = renew,
                                          .again = again,
                                          .ended = ended,
+                                         .adopt = adopt,
                                          .abandon = abandon,
                                          .release = release};
 

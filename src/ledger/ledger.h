@@ -256,6 +256,10 @@ int ledger_wait(struct ledger *l, uint64_t id, uint64_t word, int64_t timeout_us
  */
 int ledger_answer(struct ledger *l, const struct record_view *view, struct buf *blob, long *status);
 
+/* In a child that goes on with its parent's records while the parent waits for it: what the parent
+ * owned is this process's. Nothing happens where the parent owned nothing. */
+void ledger_adopt(struct ledger *l);
+
 /* Mark every record this process owns as a write in doubt: exit_wait has ended. */
 void ledger_abandon(struct ledger *l, struct hold *hold, struct stamp now);
 

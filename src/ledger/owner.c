@@ -316,3 +316,33 @@ void owner_seen(struct ledger *l, struct stamp now)
 	    file_ready(l, at, sizeof(*at)))
 		atomic_store_explicit(&at->seen, seen, memory_order_relaxed);
 }
+
+/* The slot stays, with its nonce, so that every word that names it stays good; only the process it
+ * stands for is another one. A start time of 0 is "not known" and is compared with nothing: between
+ * the stores an onlooker sees one process or the other, both alive. */
+void ledger_adopt(struct ledger *l)
+{
+	uint64_t self = atomic_load_explicit(&l->self, memory_order_relaxed), claim;
+	unsigned slot = (unsigned)(self >> 12 & 0x3ff), nonce = (unsigned)(self & 0xfff);
+	unsigned pid = owner_process();
+	struct layout_owner *at = slot_at(l, slot);
+	struct claim c;
+	int saved = errno;
+
+	if (!slot || self >> 22 == pid)
+		return;
+	claim = atomic_load_explicit(&at->claim, memory_order_relaxed);
+	c = claim_read(claim);
+	if (c.nonce != nonce || c.state != CLAIM_LIVE)
+		return;
+	atomic_store_explicit(&at->start, 0, memory_order_relaxed);
+	c.pid = pid & PID_MASK;
+	/* Release: who sees the new process sees that its start is not known. */
+	if (atomic_compare_exchange_strong_explicit(&at->claim, &claim, claim_make(c),
+	                                            memory_order_release, memory_order_relaxed)) {
+		atomic_store_explicit(&at->start, own_start(), memory_order_release);
+		atomic_store_explicit(&l->self, (uint64_t)pid << 22 | (uint64_t)slot << 12 | nonce,
+		                      memory_order_relaxed);
+	}
+	errno = saved;
+}

@@ -23,6 +23,7 @@ enum key_app { APP_KEY_TRUST, APP_KEY_ALIAS };
 enum rule_repeat { REPEAT_REPLAY, REPEAT_AFTER_ANSWER, REPEAT_ORDINAL, REPEAT_WINDOW };
 enum rule_expired { EXPIRED_EXECUTE, EXPIRED_REFUSE };
 enum rule_unknown { UNKNOWN_AUTO, UNKNOWN_RESEND, UNKNOWN_REFUSE };
+enum rule_exit { EXIT_WAIT, EXIT_DETACH };
 enum rule_oversize { OVERSIZE_REFUSE, OVERSIZE_PASS };
 enum rule_store { STORE_FULL, STORE_META };
 enum rule_refuse { REFUSE_AUTO, REFUSE_RESPONSE, REFUSE_ERROR };
@@ -102,6 +103,7 @@ struct rule {
 	enum rule_unknown on_unknown;
 	int64_t unknown_ttl; /* POLICY_NEVER */
 	int64_t linger;
+	enum rule_exit exit;
 	int64_t exit_wait;   /* POLICY_AUTO: 0 if dedups, else 5 s; see rule_exit_wait */
 	int64_t max_request; /* bytes */
 	enum rule_oversize oversize;

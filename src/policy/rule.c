@@ -164,7 +164,7 @@ static const struct choice unknowns[] = {{"auto", UNKNOWN_AUTO, CHOICE_ON},
                                          {"refuse", UNKNOWN_REFUSE, CHOICE_ON},
                                          {NULL, 0, CHOICE_ON}};
 static const struct choice exits[] = {
-        {"wait", 0, CHOICE_ON}, {"detach", 1, CHOICE_OFF}, {NULL, 0, CHOICE_ON}};
+        {"wait", EXIT_WAIT, CHOICE_ON}, {"detach", EXIT_DETACH, CHOICE_ON}, {NULL, 0, CHOICE_ON}};
 static const struct choice oversizes[] = {{"refuse", OVERSIZE_REFUSE, CHOICE_ON},
                                           {"pass", OVERSIZE_PASS, CHOICE_ON},
                                           {NULL, 0, CHOICE_ON}};
@@ -178,14 +178,6 @@ static const struct choice refusals[] = {{"auto", REFUSE_AUTO, CHOICE_ON},
 /* 0 would drop every doubt at once, which is what `on_unknown: resend` says openly. */
 static const struct number_limits never = {1, "never", POLICY_NEVER};
 static const struct number_limits automatic = {0, "auto", POLICY_AUTO};
-
-static int read_exit(struct reader *r, const struct field *f, const struct node *value, void *at)
-{
-	int word; /* one word is supported, so there is nothing to keep */
-
-	(void)at;
-	return reader_choice(r, f, value, &word);
-}
 
 #define AT(member) offsetof(struct rule, member)
 
@@ -229,7 +221,7 @@ static const struct field rule_fields[] = {
         {"on_unknown", reader_choice, AT(on_unknown), unknowns},
         {"unknown_ttl", reader_duration, AT(unknown_ttl), &never},
         {"linger", reader_duration, AT(linger), NULL},
-        {"exit", read_exit, 0, exits},
+        {"exit", reader_choice, AT(exit), exits},
         {"exit_wait", reader_duration, AT(exit_wait), &automatic},
         {"max_request", reader_size, AT(max_request), NULL},
         {"oversize", reader_choice, AT(oversize), oversizes},

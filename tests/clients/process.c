@@ -57,6 +57,8 @@ static void post(const char *body, const char *query, long timeout_ms)
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, keep);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	if (getenv("SSL_CERT_FILE"))
+		curl_easy_setopt(curl, CURLOPT_CAINFO, getenv("SSL_CERT_FILE"));
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, timeout_ms);
 	code = curl_easy_perform(curl);
 	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
@@ -338,6 +340,12 @@ static int timed_out(void)
 	return 4;
 }
 
+static int once_late(void)
+{
+	post("n=1", "?late=2", 0);
+	return 0;
+}
+
 static int timed_out_twice(void)
 {
 	post("n=1", "?late=2", 300);
@@ -379,7 +387,7 @@ static const struct {
         {"memory", limit_memory},   {"descriptors", many_descriptors},
         {"filter", strict_filter},  {"end", end},
         {"timeout", timed_out},     {"timeouts", timed_out_twice},
-        {"signals", signal_state},
+        {"one", once_late},         {"signals", signal_state},
 };
 
 int main(int argc, char **argv)

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from harness import PROVIDER, SLOW, client
+from server import OrderServer
 
 
 def life(world, server, mode, *more, preload=True, query="", **env):
@@ -241,3 +242,92 @@ def test_the_wait_is_bounded(world, server, wait, most):
     assert time.monotonic() - began < most * SLOW
     record, = world.records()
     assert record["in_doubt"] and record["state"] in ("unknown", "sent")
+
+
+# --- exit: detach
+def until_done(world, count, seconds=8):
+    end = time.monotonic() + seconds * SLOW
+    while time.monotonic() < end and world.states() != ["done"] * count:
+        time.sleep(0.05)
+    return world.states()
+
+
+def children_of_ours(word):
+    """Processes whose command line holds the word."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                if word.encode() in f.read():
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+@pytest.mark.parametrize("mode, count", [("timeout", 1), ("timeouts", 2)])
+@pytest.mark.parametrize("tls", [False, True])
+def test_a_detached_write_reaches_the_ledger(world, tls, mode, count):
+    """The program ends as soon as natively, its pipes are closed, and the answer is kept all the same."""
+    with OrderServer(tls=tls) as server:
+        world.policy(match="POST *://127.0.0.1:*/orders", exit="detach", exit_wait="5s")
+        seconds = []
+        env = {"SSL_CERT_FILE": server.cafile} if tls else {}
+        for preload in (False, True):
+            began = time.monotonic()
+            result = life(world, server, mode, preload=preload, **env)
+            seconds.append(time.monotonic() - began)
+            assert result.rc == 4 and [x[0] for x in lines(result)] == ["28"] * count, result
+        assert seconds[1] < seconds[0] + 0.5 * SLOW, seconds
+        record = world.records()[0]
+        assert record["state"] == "sent" and not record["in_doubt"], "somebody drives it"
+        assert until_done(world, count) == ["done"] * count
+        again = life(world, server, "one", preload=True, **env)
+        assert good(again, 1) and server.executions == 2 * count
+        assert [e.get("outcome") for e in world.events("write")].count("done") == count
+
+
+def test_a_retry_joins_the_detached_write(world, server):
+    world.policy(exit="detach")
+    first = world.curl("-m", "0.3", "-d", "n=1", server.base + "/orders?late=2")
+    assert first.rc == 28 and first.seconds < 1.0 * SLOW
+    second = world.curl("-d", "n=1", server.base + "/orders?late=2")
+    assert second.status == 201 and server.executions == 1 and 0.5 < second.seconds < 3 * SLOW
+
+
+def test_a_pipe_behind_the_program_ends_with_it(world, server):
+    """The child holds none of the program's descriptors, also not one it inherited without knowing."""
+    world.policy(exit="detach")
+    script = 'curl -q -sS -m 0.3 -d n=1 "$0" 2>/dev/null 7>&1 | cat; echo ended'
+    began = time.monotonic()
+    result = world.run(["sh", "-c", script, server.base + "/orders?late=2"])
+    assert result.out.endswith("ended\n") and time.monotonic() - began < 1.2 * SLOW
+    pid, = children_of_ours(server.base + "/orders?late=2")
+    links = {fd: os.readlink("/proc/%d/fd/%s" % (pid, fd)) for fd in os.listdir("/proc/%d/fd" % pid)}
+    assert all(links[fd] == "/dev/null" for fd in "012")
+    assert all(link.startswith(("socket:", "/dev/null")) for link in links.values()), links
+    with open("/proc/%d/stat" % pid) as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    assert int(fields[3]) == pid, "a session of its own"
+    assert until_done(world, 1) == ["done"] and children_of_ours(server.base + "/orders?late=2") == []
+
+
+def test_a_detached_child_that_is_killed_leaves_a_doubt(world, server):
+    world.policy(exit="detach")
+    assert world.curl("-m", "0.3", "-d", "n=1", server.base + "/orders?late=3").rc == 28
+    pid, = children_of_ours(server.base + "/orders?late=3")
+    os.kill(pid, signal.SIGKILL)
+    time.sleep(0.1)
+    record, = world.records()
+    assert record["in_doubt"]
+    answer = world.curl("-d", "n=1", server.base + "/orders?late=3")
+    assert (answer.rc == 56 or answer.reason == "unknown-outcome") and server.executions == 1
+
+
+def test_a_detached_child_goes_on_for_linger_and_no_longer(world, server):
+    world.policy(exit="detach", linger="1s")
+    assert world.curl("-m", "0.3", "-d", "n=1", server.base + "/orders?late=20").rc == 28
+    time.sleep(2.5 * SLOW)
+    assert children_of_ours(server.base + "/orders?late=20") == []
+    record, = world.records()
+    assert record["state"] == "unknown" and record["in_doubt"]
