@@ -20,6 +20,7 @@
 	X(easy_header)                                                                             \
 	X(easy_nextheader)                                                                         \
 	X(easy_send)                                                                               \
+	X(easy_recv)                                                                               \
 	X(multi_init)                                                                              \
 	X(multi_cleanup)                                                                           \
 	X(multi_setopt)                                                                            \
@@ -43,7 +44,6 @@
 	X(easy_strerror)                                                                           \
 	X(easy_escape)                                                                             \
 	X(easy_upkeep)                                                                             \
-	X(easy_recv)                                                                               \
 	X(free)                                                                                    \
 	X(getdate)                                                                                 \
 	X(global_init)                                                                             \

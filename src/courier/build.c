@@ -209,6 +209,15 @@ static int build_options(struct attempt *a, const struct courier_plan *plan)
 	return rc;
 }
 
+static int build_proxies(struct attempt *a, const struct courier_plan *plan)
+{
+	if (!plan->proxy[0] || !plan->proxy[1])
+		return COURIER_OK;
+	a->proxy[0] = strdup(plan->proxy[0]);
+	a->proxy[1] = strdup(plan->proxy[1]);
+	return a->proxy[0] && a->proxy[1] ? COURIER_OK : COURIER_NOMEM;
+}
+
 /* A CURLU is the program's to change while we send, so a copy is used; its text may be no good as a
  * URL (spaces). */
 static int build_parts(struct attempt *a, CURLU *given)
@@ -369,6 +378,7 @@ int build_handle(struct attempt *a, const struct courier_plan *plan)
 	if (!a->easy)
 		return COURIER_NOMEM;
 	rc = build_options(a, plan);
+	rc = rc ? rc : build_proxies(a, plan);
 	rc = rc ? rc : build_url(a, plan);
 	rc = rc ? rc : build_headers(a, plan);
 	rc = rc ? rc : build_method(a, plan);
@@ -393,6 +403,8 @@ void build_free(struct attempt *a)
 	drop(a->old_cookies);
 	free(a->body);
 	free(a->url);
+	free(a->proxy[0]);
+	free(a->proxy[1]);
 	if (a->parts)
 		CURL_FN(a->courier->fl, url_cleanup)(a->parts);
 	passes_free(&a->passes);

@@ -8,6 +8,7 @@
 #include "courier/inside.h"
 
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -67,6 +68,23 @@ int gate_before_add(struct attempt *a)
 	return a->passes.by_lines ? gate_ask(a, a->url) : 0;
 }
 
+/* A redirect to the other scheme: libcurl would ask the environment again, on this thread. */
+static void gate_note_location(struct attempt *a, const char *line, size_t n)
+{
+	static const char name[] = "Location:";
+	enum { NAME = sizeof(name) - 1 };
+	struct span value;
+	bool secure;
+
+	if (!a->proxy[0] || a->passes.block_status / 100 != 3 || n < NAME ||
+	    strncasecmp(line, name, NAME) != 0)
+		return;
+	value = span_trim((struct span){line + NAME, n - NAME});
+	secure = value.n > 8 && strncasecmp(value.p, "https://", 8) == 0;
+	if (secure || (value.n > 7 && strncasecmp(value.p, "http://", 7) == 0))
+		CURL_FN(a->courier->fl, easy_setopt)(a->easy, CURLOPT_PROXY, a->proxy[secure]);
+}
+
 /* A header block has ended. */
 static void gate_block(struct attempt *a)
 {
@@ -93,6 +111,8 @@ static size_t gate_header(char *line, size_t size, size_t count, void *data)
 		return n;
 	if (block)
 		gate_block(a);
+	else
+		gate_note_location(a, line, n);
 	if (tape_add(a->tape, &p))
 		return 0;
 	a->stale = a->stale_head = a->unshown = true;

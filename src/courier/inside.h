@@ -32,6 +32,7 @@ struct attempt {
 	struct attempt_calls calls;
 	void *ctx;
 	char *body, *url;
+	char *proxy[2];            /* where the scheme decides: of http, of https; null: not so */
 	CURLU *parts;              /* the program's CURLU as it was; null: `url` alone */
 	struct curl_slist **lists; /* our copies of every list option */
 	size_t list_count;

@@ -1,8 +1,7 @@
 /* See ambient.h. The rules are those of libcurl's detect_proxy and Curl_parsenetrc.
  *
- * A redirect may lead to the other scheme, which has a proxy variable of its own. Where both name
- * the same proxy, or redirects are not followed, the proxy is set as an option; else libcurl is
- * left to look for itself. */
+ * A redirect may lead to the other scheme, which has a proxy variable of its own: both are
+ * kept, for the courier to change between. */
 #include "intercept/ambient.h"
 
 #include <errno.h>
@@ -21,6 +20,8 @@ void ambient_free(struct ambient *a)
 		free(a->extra[i].v.text);
 	free(a->user);
 	free(a->password);
+	free(a->proxy[0]);
+	free(a->proxy[1]);
 	*a = (struct ambient){0};
 }
 
@@ -65,7 +66,8 @@ static bool same(const char *a, const char *b)
 
 static int read_proxy(struct ambient *a, const struct options *o, const struct request_target *t)
 {
-	const char *proxy = proxy_for(strcmp(t->scheme, "https") == 0), *none;
+	bool secure = strcmp(t->scheme, "https") == 0;
+	const char *proxy = proxy_for(secure), *other = proxy_for(!secure), *none;
 
 	if (!options_text(o, CURLOPT_NOPROXY)) {
 		none = env_either("no_proxy", "NO_PROXY");
@@ -74,8 +76,12 @@ static int read_proxy(struct ambient *a, const struct options *o, const struct r
 	}
 	if (options_text(o, CURLOPT_PROXY) || options_text(o, CURLOPT_PRE_PROXY))
 		return 0;
-	if (options_long(o, CURLOPT_FOLLOWLOCATION, 0) && !same(proxy_for(true), proxy_for(false)))
-		return 0;
+	if (options_long(o, CURLOPT_FOLLOWLOCATION, 0) && !same(proxy, other)) {
+		a->proxy[secure] = strdup(proxy ? proxy : "");
+		a->proxy[!secure] = strdup(other ? other : "");
+		if (!a->proxy[0] || !a->proxy[1])
+			return -1;
+	}
 	return add(a, CURLOPT_PROXY, proxy ? proxy : "");
 }
 

@@ -17,6 +17,7 @@ struct ambient {
 	struct option extra[AMBIENT_OPTIONS]; /* what the courier is told instead */
 	size_t count;
 	bool has_proxies;
+	char *proxy[2];        /* of http and https, "" for none; null: the same, or never needed */
 	char *user, *password; /* .netrc's for this host; null: none, or the program has its own */
 };
 

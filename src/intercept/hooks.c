@@ -352,6 +352,16 @@ static CURLcode hook_easy_send(CURL *handle, const void *data, size_t n, size_t 
 	return fl ? CURL_FN(fl, easy_send)(handle, data, n, sent) : CURLE_FAILED_INIT;
 }
 
+static CURLcode hook_easy_recv(CURL *handle, void *data, size_t n, size_t *got)
+{
+	struct shadow *s;
+	const struct flavour *fl = flavour_of(handle, &s, CALLER());
+
+	if (s && s->playing)
+		return CURLE_RECURSIVE_API_CALL;
+	return fl ? CURL_FN(fl, easy_recv)(handle, data, n, got) : CURLE_FAILED_INIT;
+}
+
 __attribute__((visibility("default"))) int sendonce_core_start(const struct preload_api *preload,
                                                                struct core_api *core)
 {

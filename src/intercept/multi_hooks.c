@@ -143,8 +143,10 @@ CURLMcode hook_multi_remove_handle(CURLM *multi, CURL *handle)
 		return CURLM_BAD_HANDLE;
 	if (s && s->pseudo)
 		return remove_ours(multi, s->pseudo);
-	if (multi && s && !is_added(s))
-		return CURLM_OK; /* also in a callback */
+	if (multi && s && s->playing) /* natively it is in a multi of easy_perform's own */
+		return CURLM_BAD_EASY_HANDLE;
+	if (multi && s && !is_added(s)) /* libcurl knows, also in a callback */
+		return CURL_FN(fl, multi_remove_handle)(multi, handle);
 	if (m && m->busy)
 		return CURLM_RECURSIVE_API_CALL;
 	if (m)

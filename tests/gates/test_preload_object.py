@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-HOOKED = 28
+HOOKED = 29
 ARCHES = {"x86_64": ("gcc", "objdump"), "aarch64": ("clang", "aarch64-linux-gnu-objdump")}
 
 
