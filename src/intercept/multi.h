@@ -36,7 +36,6 @@ struct multi {
 
 	struct pseudo *first, *last; /* in the order they were added */
 	struct messages messages;
-	int real_running; /* as libcurl last said */
 
 	struct bell *bell; /* null: none yet, or none can be made */
 	bool shown;        /* the program watches the bell's descriptor */

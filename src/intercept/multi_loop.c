@@ -39,13 +39,6 @@ static void take_timer(struct multi *m)
 	set(m->handle, CURLMOPT_TIMERDATA, m);
 }
 
-void loop_manage(struct multi *m)
-{
-	if (!m->managed)
-		take_timer(m);
-	m->managed = true;
-}
-
 void loop_timer_fired(struct multi *m)
 {
 	m->native_due_us = m->told_due_us = MULTI_NEVER;
@@ -221,14 +214,27 @@ static void take_over(struct multi *m, CURLMsg *msg)
 		message_add(&m->messages, &s->message, msg);
 }
 
-void loop_end(struct multi *m, int *running)
+static void take_messages(struct multi *m)
 {
 	CURLMsg *msg;
 	int left;
 
-	m->real_running = *running;
 	while ((msg = CURL_FN(m->flavour, multi_info_read)(m->handle, &left)))
 		take_over(m, msg);
+}
+
+void loop_manage(struct multi *m)
+{
+	if (m->managed)
+		return;
+	take_timer(m);
+	take_messages(m); /* that the program has not read yet */
+	m->managed = true;
+}
+
+void loop_end(struct multi *m, int *running)
+{
+	take_messages(m);
 	for (const struct pseudo *p = m->first; p; p = p->next)
 		*running += pseudo_is_ours(p);
 }

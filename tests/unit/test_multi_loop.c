@@ -314,6 +314,19 @@ static void test_one_time_around(void **state)
 	assert_int_equal(left, 0);
 }
 
+/* What ended before the multi was taken over and was not read yet. */
+static void test_older_messages(void **state)
+{
+	int left;
+
+	(void)state;
+	multi.managed = false;
+	real_msg[0] = (CURLMsg){CURLMSG_DONE, plain.handle, {.result = CURLE_OK}};
+	real_left = 1;
+	loop_manage(&multi);
+	assert_ptr_equal(message_take(&multi.messages, &left), &real_msg[0]);
+}
+
 /* A handle that libcurl made for itself. */
 static void test_a_stranger(void **state)
 {
@@ -339,6 +352,7 @@ int main(void)
 	        TEST(test_timeouts),
 	        TEST(test_the_bell_is_shown),
 	        TEST(test_one_time_around),
+	        TEST(test_older_messages),
 	        TEST(test_a_stranger),
 	};
 
