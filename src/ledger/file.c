@@ -236,6 +236,16 @@ static int check_retired(int fd, const struct ledger *l, struct ledger_error *er
 	return file_fail(error, LEDGER_CANNOT, "%s: %s", l->path, retire_text(word));
 }
 
+/* So that a first lookup need not look into the header, which is a page fault. */
+static void read_level(int fd, struct ledger *l)
+{
+	uint64_t level = 0;
+
+	if (pread(fd, &level, sizeof(level), offsetof(struct layout_header, index_level)) ==
+	    (ssize_t)sizeof(level))
+		atomic_store_explicit(&l->level, level, memory_order_relaxed);
+}
+
 static int check_file(int fd, struct ledger *l, struct ledger_error *error)
 {
 	struct stat st;
@@ -287,20 +297,6 @@ static int open_file(const struct ledger_options *o, struct ledger_error *error)
 	return file_fail(error, LEDGER_CANNOT, "%s: disappears as soon as it is made", o->path);
 }
 
-static void find_exe(struct ledger *l)
-{
-	char path[PATH_MAX];
-	const char *name;
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-
-	if (n <= 0)
-		return;
-	path[n] = '\0';
-	name = strrchr(path, '/');
-	name = name ? name + 1 : path;
-	memcpy(l->exe, name, strnlen(name, sizeof(l->exe) - 1));
-}
-
 static struct ledger *ledger_new(const struct ledger_options *o)
 {
 	size_t n = strlen(o->path);
@@ -314,7 +310,6 @@ static struct ledger *ledger_new(const struct ledger_options *o)
 	l->group = o->group;
 	l->set_aside = o->set_aside && !o->read_only;
 	l->max_response = o->max_response;
-	find_exe(l);
 	return l;
 }
 
@@ -355,6 +350,8 @@ static int open_and_map(const struct ledger_options *o, struct ledger *l,
 		return rc;
 	fd = open_file(o, error);
 	rc = fd >= 0 ? check_file(fd, l, error) : fd;
+	if (rc == LEDGER_OK)
+		read_level(fd, l);
 	if (rc == LEDGER_OK)
 		rc = map_file(fd, l, error);
 	if (fd >= 0)

@@ -9,14 +9,16 @@
  * entry in the same order, as an entry's place is its first bits; then it is switched to, and the
  * old one is never written again. Whoever dies on the way left entries the next one finds there.
  *
- * Looking up takes no lock: a reader that finds nothing looks whether the level is still the same.
+ * Looking up takes no lock, nor a look at the header: where a probe would end in a level that was
+ * left it finds INDEX_MOVED instead, and goes on in the one that counts.
  * Adding and removing happen under the table lock, which is what lets a removed entry in front of
  * an empty place become empty again, so that probes stay short for years. */
 #include <sys/mman.h>
 
 #include "ledger/internal.h"
 
-#define INDEX_GONE UINT64_C(3)
+#define INDEX_GONE  UINT64_C(3)
+#define INDEX_MOVED UINT64_C(1)
 enum { NUMBER_SHIFT = 37, TAG_BITS = 35, PROBES_MOST = 64 };
 
 struct table {
@@ -25,13 +27,25 @@ struct table {
 	uint64_t mask;
 };
 
+static unsigned level_known(const struct ledger *l)
+{
+	/* Relaxed: the index is looked at with acquire; an earlier level is merely not the last
+	 * word (walk_again). */
+	uint64_t level = atomic_load_explicit(&l->level, memory_order_relaxed);
+
+	return level < l->fixed.index_levels ? (unsigned)level
+	                                     : (unsigned)l->fixed.index_levels - 1;
+}
+
 static unsigned level_now(const struct ledger *l)
 {
 	/* Acquire: a level is complete before it is switched to. */
 	uint64_t level = atomic_load_explicit(&l->header->index_level, memory_order_acquire);
+	shared64 *known = &((struct ledger *)(uintptr_t)l)->level; /* a note of this process */
 
-	return level < l->fixed.index_levels ? (unsigned)level
-	                                     : (unsigned)l->fixed.index_levels - 1;
+	if (level != atomic_load_explicit(known, memory_order_relaxed))
+		atomic_store_explicit(known, level, memory_order_relaxed);
+	return level_known(l);
 }
 
 static struct table table_at(const struct ledger *l, unsigned level)
@@ -90,7 +104,7 @@ uint64_t index_number_of(uint64_t word)
 
 struct index_walk index_start(const struct ledger *l, const uint8_t *hash, enum index_kind kind)
 {
-	return (struct index_walk){hash_tag(hash) * (2 * (uint64_t)kind + 1), 0, level_now(l),
+	return (struct index_walk){hash_tag(hash) * (2 * (uint64_t)kind + 1), 0, level_known(l),
 	                           kind};
 }
 
@@ -122,15 +136,15 @@ int64_t index_next(const struct ledger *l, struct index_walk *walk)
 
 	do {
 		t = table_at(l, walk->level);
-		while (walk->at <= t.mask) {
+		for (word = 0; walk->at <= t.mask;) {
 			word = word_at(&t, place_of(&t, walk->hash) + walk->at++);
-			if (word == 0)
+			if (word == 0 || word == INDEX_MOVED)
 				break;
 			if (word >> NUMBER_SHIFT && ((word ^ want) & same) == 0)
 				return (int64_t)index_number_of(word);
 		}
 		walk->at = t.mask + 1;
-	} while (walk_again(l, walk));
+	} while (word == INDEX_MOVED && walk_again(l, walk));
 	return -1;
 }
 
@@ -176,6 +190,30 @@ static bool table_put(struct ledger *l, const struct table *t, uint64_t hash, ui
 	}
 }
 
+/* No probe ends in a level that was left. Before anything is added to the next one; who finds that
+ * it was not done to the end does it again. */
+static bool leave_levels(struct ledger *l, unsigned level)
+{
+	shared64 *left = &l->header->index_left;
+	struct table t;
+	uint64_t empty;
+
+	for (uint64_t n = atomic_load_explicit(left, memory_order_relaxed); n < level; n++) {
+		t = table_at(l, (unsigned)n);
+		if (!file_ready(l, t.words, (t.mask + 1) * 8))
+			return false;
+		for (uint64_t i = 0; i <= t.mask; i++) {
+			empty = 0;
+			/* Release: the level that counts is known before. */
+			atomic_compare_exchange_strong_explicit(&t.words[i], &empty, INDEX_MOVED,
+			                                        memory_order_release,
+			                                        memory_order_relaxed);
+		}
+		atomic_store_explicit(left, n + 1, memory_order_release);
+	}
+	return true;
+}
+
 /* The next level, filled, and on the disk before it counts: what it holds is already relied on. */
 static bool index_grow(struct ledger *l, unsigned level)
 {
@@ -207,15 +245,22 @@ int index_add(struct ledger *l, const uint8_t *hash, enum index_kind kind, uint6
 	uint64_t full = hash_tag(hash) * (2 * (uint64_t)kind + 1), probes;
 	unsigned level = level_now(l);
 	struct table t = table_at(l, level);
-	bool fine = table_put(l, &t, full, entry_make(full, kind, number), &probes);
+	bool fine;
+
+	if (!leave_levels(l, level))
+		return LEDGER_FULL;
+	fine = table_put(l, &t, full, entry_make(full, kind, number), &probes);
 
 	if (fine && probes < PROBES_MOST)
 		return LEDGER_OK;
 	if (!index_grow(l, level) && !fine)
 		return LEDGER_FULL;
+	level = level_now(l);
+	if (!leave_levels(l, level))
+		return LEDGER_FULL;
 	if (fine)
 		return LEDGER_OK;
-	t = table_at(l, level_now(l));
+	t = table_at(l, level);
 	return table_put(l, &t, full, entry_make(full, kind, number), &probes) ? LEDGER_OK
 	                                                                       : LEDGER_FULL;
 }

@@ -6,6 +6,11 @@
 #include "ledger/ledger.h"
 #include "ledger/word.h"
 
+enum {
+	VIEW_OPERATION = sizeof(((struct record_view *)0)->operation),
+	VIEW_EXE = sizeof(((struct record_view *)0)->exe)
+};
+
 struct ledger {
 	char *base; /* the mapping */
 	uint64_t size;
@@ -17,11 +22,11 @@ struct ledger {
 	shared64 self; /* owner slot of this process: owner.c */
 	shared64 grant, grant_size, hole_cursor; /* places taken and not used yet: place.c */
 	shared64 sweep_cursor;
+	shared64 level;              /* of the index, as seen last: index.c */
 	bool group;                  /* 0660, several users: access.c */
 	bool set_aside;              /* a damaged file is moved away: aside.c */
 	_Atomic bool heap_free_seen; /* the last search of the heap found room: heap.c */
 	_Atomic bool torn;           /* local, because the file's own word could not be trusted */
-	char exe[32];
 	char warning[256];
 	char path[];
 };
@@ -124,6 +129,8 @@ struct owner {
 };
 struct owner owner_self(struct ledger *l);
 unsigned owner_process(void); /* pid of this process */
+/* The name of the program, for people; cut. */
+void owner_exe(char out[VIEW_EXE]);
 enum owner_life owner_life(struct ledger *l, unsigned slot, unsigned nonce, struct stamp now);
 int owner_pid(struct ledger *l, unsigned slot, unsigned nonce); /* 0: not known here */
 void owner_seen(struct ledger *l, struct stamp now);
@@ -183,10 +190,6 @@ bool record_read(const struct ledger *l, struct layout_record *rec, uint64_t *id
 bool record_expired(const struct bank *bank, struct stamp now);
 
 /* view.c */
-enum {
-	VIEW_OPERATION = sizeof(((struct record_view *)0)->operation),
-	VIEW_EXE = sizeof(((struct record_view *)0)->exe)
-};
 struct facts {
 	struct layout_facts fixed;
 	char texts[LEDGER_KEY_MAX + VIEW_OPERATION + VIEW_EXE + 2]; /* a multiple of 8 */

@@ -78,8 +78,9 @@ struct layout_header {
 	shared64 emptied;     /* places that became empty again, about */
 	uint64_t next_pad[6];
 	shared64 record_cursor, sweep_cursor;
-	shared64 heap_boot; /* in which heap_cursor was set */
-	uint8_t cursors_pad[512 - 256 - 19 * 8];
+	shared64 index_left; /* levels below have no empty word any more */
+	shared64 heap_boot;  /* in which heap_cursor was set */
+	uint8_t cursors_pad[512 - 256 - 20 * 8];
 	shared64 counters[LAYOUT_COUNTERS];
 	struct layout_setting settings[LAYOUT_SETTINGS];
 	shared64 retired;   /* 0: this is the ledger; else level 2, why 3: retire.c */

@@ -41,11 +41,11 @@ static size_t text_put(char *to, const char *text, size_t room)
 }
 
 /* The bytes to be stored. */
-static struct span facts_fill(struct ledger *l, const struct record_new *rec, uint64_t id,
-                              struct facts *facts, struct stamp now)
+static struct span facts_fill(const struct record_new *rec, uint64_t id, struct facts *facts,
+                              struct stamp now)
 {
 	struct layout_facts *f = &facts->fixed;
-	char *at = facts->texts;
+	char *at = facts->texts, exe[VIEW_EXE];
 	size_t n;
 
 	memset(f, 0, sizeof(*f));
@@ -60,8 +60,9 @@ static struct span facts_fill(struct ledger *l, const struct record_new *rec, ui
 		memcpy(f->trace, rec->trace, sizeof(f->trace));
 	at += f->key_size = (uint8_t)text_put(at, rec->key, LEDGER_KEY_MAX);
 	at += f->operation_size = (uint8_t)text_put(at, rec->operation, VIEW_OPERATION - 1);
+	owner_exe(exe);
 	at += f->exe_size =
-	        (uint8_t)text_put(at, rec->copy_of ? rec->copy_of->view.exe : l->exe, VIEW_EXE - 1);
+	        (uint8_t)text_put(at, rec->copy_of ? rec->copy_of->view.exe : exe, VIEW_EXE - 1);
 	if (rec->copy_of) {
 		f->maker_boot = rec->copy_of->maker_boot;
 		f->maker_pid = rec->copy_of->maker_pid;
@@ -204,7 +205,7 @@ static int place_fill(struct ledger *l, const struct record_new *rec, struct own
                       struct stamp now, struct insertion *in)
 {
 	struct facts facts;
-	struct span bytes = facts_fill(l, rec, in->id, &facts, now);
+	struct span bytes = facts_fill(rec, in->id, &facts, now);
 
 	bank_start(&in->bank, rec, now);
 	if (!place_is_ours(l, in))
@@ -348,7 +349,7 @@ static int reuse_facts(struct ledger *l, const struct record_new *rec, struct st
                        struct change *c)
 {
 	struct facts facts;
-	struct span bytes = facts_fill(l, rec, c->id, &facts, now);
+	struct span bytes = facts_fill(rec, c->id, &facts, now);
 	uint32_t at = room_gap(&c->live, &c->bank, bytes.n);
 
 	if (!at)

@@ -20,30 +20,51 @@
 
 enum { LOCK_SPINS = 64, LOCK_SLICE_US = 10000 };
 
+static inline void word_out(char *to, const shared64 *from)
+{
+	/* Acquire: see above. */
+	uint64_t word = atomic_load_explicit(from, memory_order_acquire);
+
+	memcpy(to, &word, 8);
+}
+
+static inline void word_in(shared64 *to, const char *from)
+{
+	uint64_t word;
+
+	memcpy(&word, from, 8);
+	/* Release: publishes the state word that let us write here. */
+	atomic_store_explicit(to, word, memory_order_release);
+}
+
 void shared_out(void *to, const void *from, size_t n)
 {
 	const shared64 *source = from;
 	char *target = to;
-	uint64_t word;
 
-	for (size_t i = 0; i < n / 8; i++) {
-		/* Acquire: see above. */
-		word = atomic_load_explicit(&source[i], memory_order_acquire);
-		memcpy(target + i * 8, &word, 8);
+	for (; n >= 32; n -= 32, source += 4, target += 32) {
+		word_out(target, source);
+		word_out(target + 8, source + 1);
+		word_out(target + 16, source + 2);
+		word_out(target + 24, source + 3);
 	}
+	for (; n >= 8; n -= 8, source++, target += 8)
+		word_out(target, source);
 }
 
 void shared_in(void *to, const void *from, size_t n)
 {
 	shared64 *target = to;
 	const char *source = from;
-	uint64_t word;
 
-	for (size_t i = 0; i < n / 8; i++) {
-		memcpy(&word, source + i * 8, 8);
-		/* Release: publishes the state word that let us write here. */
-		atomic_store_explicit(&target[i], word, memory_order_release);
+	for (; n >= 32; n -= 32, source += 32, target += 4) {
+		word_in(target, source);
+		word_in(target + 1, source + 8);
+		word_in(target + 2, source + 16);
+		word_in(target + 3, source + 24);
 	}
+	for (; n >= 8; n -= 8, source += 8, target++)
+		word_in(target, source);
 }
 
 void shared_in_bytes(void *to, const void *from, size_t n)
@@ -67,44 +88,44 @@ static uint64_t mix(uint64_t h)
 
 #define STEP UINT64_C(0x9e3779b97f4a7c15)
 
-__extension__ typedef unsigned __int128 wide;
-
-/* Both halves of a product: every bit of the factors reaches about half of the result's. */
-static uint64_t fold(uint64_t a, uint64_t b)
+/* Each word goes in reversibly: a change of one alone always changes the sum. */
+static inline uint64_t mix_in(uint64_t h, const char *p)
 {
-	wide product = (wide)a * b;
+	uint64_t word;
 
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
+	memcpy(&word, p, 8);
+	h ^= word;
+	return (h << 29 | h >> 35) * UINT64_C(0xd6e8feb86659fd93);
 }
 
-static uint64_t fold_in(uint64_t h, const char *p)
-{
-	uint64_t words[2];
-
-	memcpy(words, p, 16);
-	return fold(h ^ words[0], STEP ^ words[1]) ^ h << 1;
-}
-
-/* Finds torn pages and flipped bits; it is no defence against somebody who may write the file. Four
- * pairs of words at a time go four ways, each of which waits only for itself. */
+/* Finds torn pages and flipped bits; it is no defence against somebody who may write the file.
+ * Eight words at a time go eight ways, each of which waits only for itself. */
 uint64_t sum_bytes(uint64_t seed, const void *data, size_t n)
 {
 	const char *p = data;
-	uint64_t a = mix(seed ^ n ^ STEP), b = a + STEP, c = b + STEP, d = c + STEP, words[2] = {0};
+	uint64_t a = mix(seed ^ n ^ STEP), b = a + STEP, c = b + STEP, d = c + STEP, word = 0;
+	uint64_t e = d + STEP, f = e + STEP, g = f + STEP, h = g + STEP;
 
 	for (; n >= 64; p += 64, n -= 64) {
-		a = fold_in(a, p);
-		b = fold_in(b, p + 16);
-		c = fold_in(c, p + 32);
-		d = fold_in(d, p + 48);
+		a = mix_in(a, p);
+		b = mix_in(b, p + 8);
+		c = mix_in(c, p + 16);
+		d = mix_in(d, p + 24);
+		e = mix_in(e, p + 32);
+		f = mix_in(f, p + 40);
+		g = mix_in(g, p + 48);
+		h = mix_in(h, p + 56);
 	}
-	for (; n >= 16; p += 16, n -= 16)
-		a = fold_in(a, p);
+	/* Odd factors: each way alone still decides. */
+	a = a * (3 * STEP) + b * (5 * STEP) + c * (7 * STEP) + d * (9 * STEP) + e * (11 * STEP) +
+	    f * (13 * STEP) + g * (15 * STEP) + h * (17 * STEP);
+	for (; n >= 8; p += 8, n -= 8)
+		a = mix_in(a, p);
 	if (n) {
-		memcpy(words, p, n);
-		b = fold(b ^ words[0], STEP ^ words[1] ^ n);
+		memcpy(&word, p, n);
+		a = mix(a ^ word ^ (uint64_t)n << 56);
 	}
-	return mix(fold(a ^ c, b + STEP) ^ fold(b ^ d, c + STEP) ^ d);
+	return mix(a);
 }
 
 uint64_t hash_tag(const uint8_t *hash)

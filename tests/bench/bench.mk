@@ -6,7 +6,7 @@ bench: packages
 # The ledger beside other stores. What it needs of Debian, it alone installs.
 $(BUILD)/ledger-worker: $(wildcard tests/bench/ledger/*.[ch]) $(BUILD)/core.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(BUILD)/core.a -llmdb -lsqlite3 -lhiredis -lpthread
+	$(Q)$(CC) $(ALL_CFLAGS) -Wl,-z,now -o $@ $(filter %.c,$^) $(BUILD)/core.a -llmdb -lsqlite3 -lhiredis -lpthread
 
 bench-ledger: packages
 	$(Q)tests/install-packages tests/bench/ledger/packages

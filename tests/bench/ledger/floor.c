@@ -11,7 +11,7 @@
 
 #include "store.h"
 
-enum { INDEX_BITS = 21, CAPACITY = 500000, RESERVED = 1, DONE = 2 };
+enum { INDEX_BITS = 21, CAPACITY = 1200000, RESERVED = 1, DONE = 2 };
 
 struct floor_record {
 	_Atomic uint64_t state;
