@@ -1129,6 +1129,136 @@ static void a_hole_in_the_heap_does_not_end_it(void **state)
 	}
 }
 
+static void all_are_found(unsigned count, unsigned without)
+{
+	struct write w;
+	struct record_view v;
+
+	for (unsigned i = 0; i < count; i++) {
+		write_make(&w, i, 0);
+		v = find(&w);
+		assert_int_equal(v.state, i == without ? REC_NONE : REC_DONE);
+		write_make(&w, 100000 + i, i + 1);
+		v = find(&w);
+		assert_int_equal(v.hit, i == without ? HIT_NONE : HIT_OWN_KEY);
+	}
+}
+
+/* Each level is filled from the one before; who died while filling one left entries there. */
+static void index_grows(void **state)
+{
+	struct write w;
+	struct index_walk old;
+	uint64_t level = 0;
+	unsigned n;
+
+	(void)state;
+	ledger_close(l);
+	assert_int_equal(open_new(4 << 20), LEDGER_OK);
+	write_make(&w, 0, 0);
+	old = index_start(l, w.content, INDEX_CONTENT);
+	for (n = 0; level < 2; n++) {
+		write_make(&w, n, n + 1);
+		done(&w);
+		level = atomic_load(&l->header->index_level);
+	}
+	assert_true(n > 300);
+	all_are_found(n, n);
+	/* begun before it grew: goes on where everything is */
+	write_make(&w, 0, 0);
+	assert_int_equal(old.level, 0);
+	assert_int_equal(index_next(l, &old), 0);
+	write_make(&w, n - 1, 0);
+	old = index_start(l, w.content, INDEX_CONTENT);
+	old.level = 0;
+	assert_int_equal(index_next(l, &old), n - 1);
+	/* back to the middle of the growth: the next level is there, and not switched to */
+	atomic_store(&l->header->index_level, 1);
+	atomic_store(&l->header->index_left, 0);
+	for (; atomic_load(&l->header->index_level) < 2; n++) {
+		write_make(&w, n, n + 1);
+		done(&w);
+	}
+	all_are_found(n, n);
+	later(101 * (int64_t)SECOND);
+	sweep_some(l, UINT64_MAX, now);
+	later(201 * (int64_t)SECOND);
+	sweep_one(l, record_at(l, 7), now);
+	write_make(&w, 7, 8);
+	assert_int_equal(find(&w).hit, HIT_NONE);
+}
+
+/* The same from another process that has seen nothing of it. */
+static void growth_is_seen_by_others(void **state)
+{
+	struct ledger_options o = {.path = path, .max_response = 4096};
+	struct ledger_error e;
+	struct ledger *mine = l, *other;
+	struct write w;
+
+	(void)state;
+	ledger_close(l);
+	assert_int_equal(open_new(4 << 20), LEDGER_OK);
+	mine = l;
+	write_make(&w, 0, 0);
+	done(&w);
+	assert_int_equal(ledger_open(&o, &other, &e), LEDGER_OK);
+	for (unsigned n = 1; atomic_load(&l->header->index_level) < 2; n++) {
+		write_make(&w, n, 0);
+		done(&w);
+	}
+	l = other;
+	assert_int_equal(find(&w).state, REC_DONE);
+	write_make(&w, 0, 0);
+	assert_int_equal(find(&w).state, REC_DONE);
+	write_make(&w, 99999, 0);
+	assert_int_equal(find(&w).state, REC_NONE);
+	ledger_close(other);
+	l = mine;
+}
+
+/* Nobody looks at a group before something in it can be over, and everybody's moment is kept. */
+static void sweep_looks_when_it_is_time(void **state)
+{
+	struct write w;
+	uint64_t token;
+
+	(void)state;
+	for (unsigned n = 0; n < 30; n++) {
+		write_make(&w, n, 0);
+		w.rec.ttl_us = (100 + (int64_t)n) * SECOND;
+		done(&w);
+	}
+	later(99 * (int64_t)SECOND);
+	assert_int_equal(due_begin(l, 0, now), 0);
+	later(2 * SECOND);
+	sweep_some(l, 4, now);
+	write_make(&w, 0, 0);
+	assert_int_equal(find(&w).state, REC_TOMBSTONE);
+	write_make(&w, 5, 0);
+	assert_int_equal(find(&w).state, REC_DONE);
+	for (int i = 0; i < 6; i++) /* what it publishes itself makes it look once more */
+		sweep_some(l, 4, now);
+	assert_int_equal(due_begin(l, 0, now), 0);
+	later(30 * (int64_t)SECOND);
+	for (int i = 0; i < 6; i++)
+		sweep_some(l, 4, now);
+	for (unsigned n = 0; n < 30; n++) {
+		write_make(&w, n, 0);
+		assert_int_equal(find(&w).state, REC_TOMBSTONE);
+	}
+	/* one that comes while a sweep is under way is not forgotten; a sweep of the dead ends */
+	later(500 * (int64_t)SECOND);
+	token = due_begin(l, 0, now);
+	assert_int_not_equal(token, 0);
+	assert_int_equal(due_begin(l, 0, now), 0);
+	due_note(l, 3, (uint64_t)now.wall_us + 1000);
+	due_end(l, 0, token, 0);
+	assert_int_not_equal(due_begin(l, 0, now), 0);
+	later(6 * SECOND);
+	assert_int_not_equal(due_begin(l, 0, now), 0);
+}
+
 /* A person's word about a write whose facts are damaged counts at once. */
 static void resolved_without_facts(void **state)
 {
@@ -1228,6 +1358,9 @@ int main(void)
 	        CASE(half_made_record_is_cleared_away),
 	        CASE(extents_of_the_dead_are_found),
 	        CASE(a_hole_in_the_heap_does_not_end_it),
+	        CASE(index_grows),
+	        CASE(growth_is_seen_by_others),
+	        CASE(sweep_looks_when_it_is_time),
 	        CASE(resolved_without_facts),
 	        CASE(errno_is_kept),
 	        CASE(names_and_counters),
