@@ -98,9 +98,8 @@ int attempt_start(const struct courier_plan *plan, struct attempt **out)
 	if (c->all)
 		c->all->prev = a;
 	c->all = a;
-	c->asked = true;
-	if (c->driven)
-		courier_wake(c);
+	if (!batch_puts_off(c))
+		courier_ask(c);
 	pthread_mutex_unlock(&c->lock);
 	*out = a;
 	return COURIER_OK;
@@ -169,6 +168,7 @@ void attempt_wait(struct attempt *a, int64_t until_us)
 	struct attempt_waiter w = {a, attempt_seen.id == a->id ? attempt_seen.news : 0};
 
 	pthread_once(&attempt_once, attempt_make_key);
+	courier_batch_end();
 	attempt_leave_inside();
 	attempt_inside = attempt_ref(a);
 	pthread_setspecific(attempt_key, a);
@@ -219,9 +219,7 @@ void attempt_cancel(struct attempt *a)
 	pthread_mutex_lock(&c->lock);
 	if (a->state != ATTEMPT_ENDED) {
 		a->cancel = true;
-		c->asked = true;
-		if (c->driven)
-			courier_wake(c);
+		courier_ask(c);
 		courier_drive(c, attempt_has_ended, a, courier_now() + 1000000);
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -234,9 +232,7 @@ void attempt_drop(struct attempt *a)
 	pthread_mutex_lock(&c->lock);
 	if (a->state != ATTEMPT_ENDED) {
 		a->cancel = true;
-		c->asked = true;
-		if (c->driven)
-			courier_wake(c);
+		courier_ask(c);
 		life_background(c);
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -251,9 +247,7 @@ void attempt_orphan(struct attempt *a)
 	if (a->state != ATTEMPT_ENDED && !a->orphan) {
 		a->orphan = true;
 		a->idle_us = courier_now();
-		c->asked = true;
-		if (c->driven)
-			courier_wake(c);
+		courier_ask(c);
 		life_background(c);
 	}
 	pthread_mutex_unlock(&c->lock);

@@ -112,6 +112,10 @@ const char *courier_refuses(const struct options *options);
 /* Build the handle and hand it to the CURLM; nothing is sent before somebody drives. The caller
  * owns one reference. On failure `release` is not called and the context stays the caller's. */
 int attempt_start(const struct courier_plan *plan, struct attempt **out);
+/* Around the attempts that this thread starts in one turn of a program's loop: the driver is woken
+ * for all of them at the end. A wait ends it too. */
+void courier_batch_begin(void);
+void courier_batch_end(void);
 struct tape *attempt_tape(struct attempt *a); /* borrowed */
 struct attempt *attempt_ref(struct attempt *a);
 void attempt_unref(struct attempt *a);

@@ -186,7 +186,9 @@ static struct attempt *drive_collect(struct courier *c)
 
 	c->asked = false;
 	c->due_us = NEVER_US;
+	c->crowd = 0;
 	for (struct attempt *a = c->all; a; a = a->next) {
+		c->crowd++;
 		a->work = drive_work_of(c, a, now);
 		if (!a->work)
 			continue;
@@ -387,8 +389,10 @@ static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t
 		int wake = courier_wake_fd(c);
 		c->polling = true;
 		c->poll_end_us = courier_now() + (int64_t)ms * 1000;
+		unsigned crowd = c->crowd;
 		pthread_mutex_unlock(&c->lock);
 		drive_poll(c, wake, ms, stale, cancel);
+		crowd_gather(crowd, ms);
 		pthread_mutex_lock(&c->lock);
 		if (c->epoch != epoch || c->closed) { /* not ours any more */
 			shield_down(&shield);

@@ -107,6 +107,7 @@ struct courier {
 	bool let_go;     /* rest.c: by whoever drives, when he leaves */
 	int64_t exit_us; /* when exit began; 0: it has not */
 	int64_t due_us;  /* the next moment something must be done */
+	unsigned crowd;  /* attempts at the last turn */
 	CURL *pool[COURIER_POOL];
 	unsigned pooled;
 
@@ -144,6 +145,15 @@ typedef bool courier_done(struct courier *c, void *arg);
 void courier_drive(struct courier *c, courier_done *done, void *arg, int64_t until_us);
 /* With the lock held: give up a leadership that this thread jumped out of. */
 void courier_leave_poll(struct courier *c);
+
+/* crowd.c */
+void courier_ask(struct courier *c);    /* with the lock held: a turn, soon */
+bool batch_puts_off(struct courier *c); /* with the lock held: asked at the batch's end */
+/* This thread's batch has just looked through the connections; if not, it is noted that it does. */
+bool batch_has_checked(const struct courier *c);
+/* Without the lock, after a sleep that might have been of `ms`: what comes a moment later is
+ * handled in the same turn. */
+void crowd_gather(unsigned crowd, int ms);
 
 /* listen.c */
 /* By the driver: something is new. */

@@ -88,8 +88,6 @@ void attempt_played(struct attempt *a)
 	if (!atomic_load_explicit(&a->paused, memory_order_relaxed) || tape_full(a->tape))
 		return;
 	pthread_mutex_lock(&c->lock);
-	c->asked = true;
-	if (c->driven)
-		courier_wake(c);
+	courier_ask(c);
 	pthread_mutex_unlock(&c->lock);
 }

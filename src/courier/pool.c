@@ -81,7 +81,7 @@ static bool pool_fits(struct courier *c, const struct flavour *fl, const struct 
 {
 	if (c->spoiled || c->fl != fl || !span_equal(span_buf(resolve), span_of(c->resolve)))
 		return false;
-	if (held_all_there(c))
+	if (batch_has_checked(c) || held_all_there(c))
 		return true;
 	pool_spoil(c);
 	return false;

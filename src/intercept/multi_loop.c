@@ -178,10 +178,12 @@ static void step_all(struct multi *m)
 {
 	int64_t now = serve_now_us();
 
+	courier_batch_begin();
 	for (struct pseudo *p = m->first; p; p = p->next) {
 		if (pseudo_due_us(p, now) == 0)
 			pseudo_step(p);
 	}
+	courier_batch_end();
 }
 
 void loop_begin(struct multi *m)

@@ -1,0 +1,89 @@
+/* Many attempts at once. A turn of the driver looks at every attempt, and so does a look through
+ * the connections: what is there for one of them is done once for many.
+ *
+ * A batch are the attempts that one call of a program's loop starts. The connections are looked
+ * through once, and the driver is woken at the end. It is this thread's and belongs to one call of
+ * the program. One that a callback jumped out of ends with the next one, or with the next wait;
+ * until then the driver finds its attempts when it next looks by itself, within a second. */
+#include "courier/inside.h"
+
+#include <time.h>
+
+enum { BATCH_COURIERS = 4, BATCH_CHECK_US = 10000 };
+/* From how many attempts in flight on the driver waits for more news, and how long for each. */
+enum { CROWD = 32, CROWD_EACH_US = 8, CROWD_MAX_US = 8000 };
+
+static __thread struct {
+	bool open;
+	unsigned count;
+	struct courier *asked[BATCH_COURIERS];
+	const struct courier *checked;
+	int64_t checked_us;
+} batch;
+
+void courier_batch_begin(void)
+{
+	courier_batch_end();
+	batch.open = true;
+	batch.checked = NULL;
+}
+
+void courier_batch_end(void)
+{
+	unsigned count = batch.count;
+
+	batch.open = false;
+	batch.count = 0;
+	for (unsigned i = 0; i < count; i++) {
+		struct courier *c = batch.asked[i];
+
+		pthread_mutex_lock(&c->lock);
+		courier_ask(c);
+		pthread_mutex_unlock(&c->lock);
+	}
+}
+
+bool batch_puts_off(struct courier *c)
+{
+	for (unsigned i = 0; i < batch.count; i++)
+		if (batch.asked[i] == c)
+			return true;
+	if (!batch.open || batch.count == BATCH_COURIERS)
+		return false;
+	batch.asked[batch.count++] = c;
+	return true;
+}
+
+bool batch_has_checked(const struct courier *c)
+{
+	int64_t now;
+
+	if (!batch.open)
+		return false;
+	now = courier_now();
+	if (batch.checked == c && now - batch.checked_us < BATCH_CHECK_US)
+		return true;
+	batch.checked = c;
+	batch.checked_us = now;
+	return false;
+}
+
+void courier_ask(struct courier *c)
+{
+	c->asked = true;
+	if (c->driven)
+		courier_wake(c);
+}
+
+void crowd_gather(unsigned crowd, int ms)
+{
+	long us = crowd < CROWD ? 0 : (long)crowd * CROWD_EACH_US;
+	struct timespec nap;
+
+	if (us > CROWD_MAX_US)
+		us = CROWD_MAX_US;
+	if (us == 0 || ms <= us / 1000)
+		return;
+	nap = (struct timespec){.tv_nsec = us * 1000};
+	nanosleep(&nap, NULL);
+}
