@@ -9,6 +9,7 @@ import re
 
 from faults import BLOB, DOUBT, RETRIED
 from harness import HERE, Answer, client
+from server import OrderServer
 
 SAW = re.compile(r"\nsaw status=(\d+) code=(\d+)\n")
 
@@ -33,8 +34,20 @@ class Seen(Answer):
         return document if str(document.get("type")).startswith("urn:sendonce:") else None
 
 
+class XmlRpcServer(OrderServer):
+    """Answers with the order's id as XML-RPC does."""
+
+    def _body(self, order, spec):
+        value = "<value><string>%s</string></value>" % order["order"]
+        return ("<methodResponse><params><param>%s</param></params></methodResponse>" % value).encode()
+
+    @staticmethod
+    def _send(sock, request, spec, status, body, extra):
+        OrderServer._send(sock, request, spec, 200 if status == 201 else status, body, extra)
+
+
 class Program:
-    def __init__(self, argv, fails=False, retries=False, redirects=False, keeps=False, rewinds=True, decodes=True):
+    def __init__(self, argv, fails=False, retries=False, redirects=False, keeps=False, rewinds=True, decodes=True, server=OrderServer):
         self.argv = argv            # (world, url, seconds, user) -> command line
         self.fails = fails          # an answer of 400 or more is an error to it (FAILONERROR)
         self.retries = retries      # tries again by itself
@@ -42,6 +55,7 @@ class Program:
         self.keeps = keeps          # has libcurl keep its method (CUSTOMREQUEST), so a 303 makes it write twice
         self.rewinds = rewinds      # its body can be read a second time, for a 307
         self.decodes = decodes      # takes the content encoding off
+        self.server = server        # whom it talks to
 
     def start(self, world, url, seconds, user, **env):
         world.write("body", BLOB)
@@ -138,3 +152,22 @@ PROGRAMS = {
     "c-mime-read": kind("mime-read"),
     "c-form": kind("form"),
 }
+
+# These never call curl_easy_perform: what runs a transfer of theirs is a loop of their own around curl_multi.
+MULTI_PROGRAMS = {
+    "curl-parallel": curl("--parallel", "--parallel-immediate", "--no-progress-meter", "--json", BLOB),
+    "php-multi": script("php", "multi.php", keeps=True),
+    "php-guzzle-async": script("php", "guzzle.php", "async", redirects=True),
+    "php-symfony": script("php", "symfony.php", redirects=True),
+    "pycurl-multi": script("/usr/bin/python3", "multi.py"),
+    "pycurl-multi-read": script("/usr/bin/python3", "multi.py", "read"),
+    "tornado": script("/usr/bin/python3", "fetch.py"),
+    "ruby-typhoeus": script("ruby", "hydra.rb"),
+    "ruby-curb": script("ruby", "curb.rb"),
+    "r-curl": script("Rscript", "fetch.R"),
+    "xmlrpc-c": script("/usr/bin/python3", "xmlrpc.py", server=XmlRpcServer),
+    "perl-www-curl-multi": script("/usr/bin/perl", "www_multi.pl"),
+}
+# npm's, which no Debian package has: only where somebody built it (see README).
+if os.environ.get("NODE_LIBCURL"):
+    MULTI_PROGRAMS["node-libcurl"] = script("node", "libcurl.js")

@@ -15,8 +15,7 @@ import pytest
 
 from faults import FAULTS, FREED, PROVIDER_KEYS, RETRIED, UNSENT, said, seconds, user
 from harness import PROVIDER, World
-from programs import PROGRAMS
-from server import OrderServer
+from programs import MULTI_PROGRAMS, PROGRAMS
 from test_bodies import without_key
 
 WORKERS = 6
@@ -33,7 +32,7 @@ class Cell:
         self.query = (TABLE[name][0] + (PROVIDER_KEYS if keys else "")).lstrip("&")
         rule = {"provider": PROVIDER} if keys else {}
         self.world = World(folder).policy(match="POST,PUT,PATCH,DELETE http://127.0.0.1:*/orders", **rule)
-        with OrderServer() as self.server:
+        with program.server() as self.server:
             self.native, self.native_sent = self.one(1, preload=False)
             self.native_executions = self.server.executions
             self.server.reset()
@@ -50,7 +49,7 @@ class Cell:
 
 def run_cell(program, name, keys, place):
     with tempfile.TemporaryDirectory(dir=place) as folder:  # gone at once: ledgers add up
-        return Cell(PROGRAMS[program], name, keys, folder)
+        return Cell({**PROGRAMS, **MULTI_PROGRAMS}[program], name, keys, folder)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +91,10 @@ def marked(program):
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize("program", [marked(p) for p in PROGRAMS])
 def test_cell(cells, program, name, keys, time):
-    cell = cells[program, name, keys, time].result()
+    judge(cells[program, name, keys, time].result(), name, keys)
+
+
+def judge(cell, name, keys):
     program = cell.program
     again = program.retries and name in RETRIED
     twice = program.keeps and name == "303"

@@ -1,10 +1,11 @@
 <?php
 /* One write by Guzzle, which follows redirects by itself. Arguments: URL, seconds, user:password or nothing, body,
- * fields|form|stream. */
+ * fields|form|stream|async. */
 require '/usr/share/php/GuzzleHttp/autoload.php';
 [, $url, $seconds, $user, $body, $kind] = $argv;
 $options = ['timeout' => (float) $seconds] + [
 	'fields' => ['json' => json_decode($body)],
+	'async' => ['json' => json_decode($body)], // by curl_multi
 	'form' => ['multipart' => [['name' => 'note', 'contents' => 'hello'], ['name' => 'order', 'contents' => $body]]],
 	// of unknown size: Guzzle hands it to libcurl by a read callback
 	'stream' => ['body' => GuzzleHttp\Psr7\FnStream::decorate(GuzzleHttp\Psr7\Utils::streamFor($body), ['getSize' => fn () => null])],
@@ -13,7 +14,7 @@ if ($user !== '')
 	$options['auth'] = explode(':', $user);
 $http = new GuzzleHttp\Client();
 try {
-	$answer = $http->request('POST', $url, $options);
+	$answer = $kind === 'async' ? $http->requestAsync('POST', $url, $options)->wait() : $http->request('POST', $url, $options);
 } catch (GuzzleHttp\Exception\BadResponseException $refused) {
 	$answer = $refused->getResponse();
 } catch (GuzzleHttp\Exception\TransferException $lost) {
