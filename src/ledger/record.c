@@ -153,18 +153,23 @@ static bool word_lies(const struct ledger *l, struct layout_record *rec, uint64_
 	return bank_valid(rec, bank) && bank->sequence == w.sequence;
 }
 
-/* A power loss tore what was noted of a write that is done: who asked, who was answered. What was
- * told before is in the other bank, which was flushed (runs.c). */
+/* A power loss tore what was noted of a write that is done (who asked, who was answered), or that a
+ * write that is over became a tombstone. What was told before is in the other bank, which was
+ * flushed (runs.c). A bank that is whole and does not fit its word is another matter. */
 static bool bank_before(const struct ledger *l, struct layout_record *rec, uint64_t id,
-                        struct word w, struct bank *bank)
+                        struct word w, bool torn, struct bank *bank)
 {
 	struct word earlier = w;
 
-	if (w.state != REC_DONE)
+	if (w.state != REC_DONE && (w.state != REC_TOMBSTONE || !torn))
 		return false;
 	earlier.sequence = (w.sequence - 1) & 0x3ffff;
 	bank_copy(l, rec, id, !w.bank, bank);
-	return bank_valid(rec, bank) && bank_belongs(bank, earlier);
+	if (!bank_valid(rec, bank))
+		return false;
+	if (w.state == REC_TOMBSTONE && (bank->state == REC_DONE || bank->state == REC_FREED))
+		earlier.state = (enum record_state)bank->state;
+	return bank_belongs(bank, earlier);
 }
 
 /* Neither believed nor forgotten: what the other bank still knows, in doubt. */
@@ -228,12 +233,14 @@ bool record_read(const struct ledger *l, struct layout_record *rec, uint64_t *id
                  struct bank *bank)
 {
 	struct word w;
+	bool torn;
 
 	if (!record_copy(l, rec, id, word, bank))
 		return false;
 	w = word_read(*word);
-	if ((!bank_valid(rec, bank) || !bank_belongs(bank, w)) &&
-	    !bank_before(l, rec, *id, w, bank))
+	/* Written in part, or not at all: then it is the one that was there before. */
+	torn = !bank_valid(rec, bank) || bank->sequence == ((w.sequence - 2) & 0x3ffff);
+	if ((torn || !bank_belongs(bank, w)) && !bank_before(l, rec, *id, w, torn, bank))
 		bank_rescue(l, rec, *id, w, bank);
 	return true;
 }

@@ -369,6 +369,11 @@ static int reuse(struct ledger *l, const struct record_new *rec, const struct re
 
 	if (rc != LEDGER_OK)
 		return rc;
+	/* The note is in one bank, the flushed one is about to be written over: see runs.c. */
+	if (c.live.state == REC_DONE && (c.live.flags & BANK_NOTED) && file_flush(l) != LEDGER_OK) {
+		change_cancel(&c);
+		return LEDGER_CANNOT;
+	}
 	bank_start(&c.bank, rec, now);
 	c.word.state = REC_RESERVED;
 	change_own(&c, self);

@@ -15,14 +15,14 @@ static char live_path[200], image_path[200];
 static char *live_map, *image_map, *disk;
 static struct ledger *ledger;
 static struct write writes[WRITES];
-static uint64_t random_state, images, wanted, flushes, doubts, evicted;
+static uint64_t random_state, images, wanted, flushes, doubts, evicted, generations, moves;
 static bool busy;
 
 /* What a program was told, and what is under way. States are bits. */
 static struct {
 	enum record_state told;
 	unsigned possible;
-	bool answered;
+	bool replaced; /* the next generation was begun: the answer may be gone */
 	uint32_t generation;
 } known[WRITES];
 
@@ -75,8 +75,11 @@ static void check_write(struct ledger *l, size_t i)
 	if (!(possible & bit(v.state)))
 		fail("image %llu: is %s, told was %s", (unsigned long long)images,
 		     record_state_name(v.state), record_state_name(known[i].told));
+	if (v.state != REC_NONE && memcmp(v.content, writes[i].content, LEDGER_HASH) != 0)
+		return; /* by a key that was another's */
 	/* Torn is never played; told is never lost; not yet told may come back without it. */
-	if (v.state == REC_DONE && !answer_is(l, &writes[i], &v) && known[i].told == REC_DONE)
+	if (v.state == REC_DONE && !answer_is(l, &writes[i], &v) && known[i].told == REC_DONE &&
+	    !known[i].replaced)
 		fail("image %llu: done without its answer", (unsigned long long)images);
 	if (v.state != REC_NONE && v.generation < known[i].generation)
 		fail("image %llu: an earlier generation", (unsigned long long)images);
@@ -220,6 +223,54 @@ static void finish(size_t i, struct hold *h)
 	}
 }
 
+static bool is_over(enum record_state state)
+{
+	return state == REC_DONE || state == REC_FREED || state == REC_TOMBSTONE;
+}
+
+/* Time goes by, and a sweep finds what is over: a ttl long, or both. */
+static void expire(int64_t us)
+{
+	for (size_t i = 0; i < WRITES; i++) {
+		if (!is_over(known[i].told))
+			continue;
+		known[i].possible |= bit(REC_TOMBSTONE) | bit(REC_NONE) | bit(known[i].told);
+		/* What lay in the heap may be another's by then, and a record that lacks it is a
+		 * doubt. */
+		known[i].possible |= bit(REC_UNKNOWN);
+		known[i].replaced = true;
+	}
+	/* In that time the kernel has written everything. */
+	memcpy(disk, live_map, LEDGER_SIZE);
+	skew_us += us;
+	sweep_some(ledger, UINT64_MAX, clock_now());
+	moment();
+	for (size_t i = 0; i < WRITES; i++) {
+		struct record_view v = find_write(ledger, &writes[i]);
+		if (is_over(known[i].told) && v.state == REC_NONE)
+			known[i].generation = 0;
+	}
+}
+
+static void work(size_t i);
+
+/* The key of a write that is over comes with another content. */
+static void move_key(size_t from, size_t to)
+{
+	struct record_view v = find_write(ledger, &writes[from]);
+
+	if (from == to || !writes[from].ids.own_key ||
+	    (v.state != REC_FREED && v.state != REC_TOMBSTONE) ||
+	    find_write(ledger, &writes[to]).state != REC_NONE || known[to].told != REC_NONE)
+		return;
+	writes[to].rec.own_key = writes[to].ids.own_key = writes[from].ids.own_key;
+	writes[from].rec.own_key = writes[from].ids.own_key = NULL;
+	known[to].possible |= bit(REC_FREED) | bit(REC_TOMBSTONE) | bit(known[from].told);
+	known[to].replaced = true;
+	moves++;
+	work(to);
+}
+
 static void work(size_t i)
 {
 	struct record_view v = find_write(ledger, &writes[i]);
@@ -227,18 +278,24 @@ static void work(size_t i)
 	struct hold h;
 
 	where_number = i;
-	if (v.state == REC_DONE) {
+	if (v.state == REC_NONE)
+		known[i].generation = 0; /* never was, or swept meanwhile */
+	if (v.state == REC_DONE && (v.run_count == 0 || random_next() % 4)) {
 		deliver(i);
 		return;
 	}
 	/* Before its gate a write may be anything but done: nothing was told yet. */
 	begin(i, known[i].possible | bit(REC_NONE) | bit(REC_RESERVED) | bit(REC_UNKNOWN));
+	known[i].replaced |= v.state == REC_DONE;
 	if (v.state == REC_UNKNOWN || v.state == REC_SENT) {
 		begin(i, bit(REC_UNKNOWN) | bit(REC_SENT));
 		skew_us += 20 * SECOND;
 		expect(ledger_take(ledger, &v, clock_now(), &h), "take");
 	} else {
 		rec.generation = v.state == REC_NONE ? 1 : v.generation;
+		if (v.state == REC_DONE || v.state == REC_TOMBSTONE)
+			rec.generation++;
+		generations += rec.generation > 1;
 		expect(ledger_reserve(ledger, &rec, v.state == REC_NONE ? NULL : &v, clock_now(),
 		                      &h),
 		       "reserve");
@@ -246,6 +303,8 @@ static void work(size_t i)
 	known[i].possible |= bit(REC_SENT);
 	expect(ledger_gate(ledger, &h, clock_now()), "gate");
 	known[i].told = REC_SENT;
+	known[i].replaced = false;
+	known[i].generation = find_write(ledger, &writes[i]).generation;
 	begin(i, bit(REC_UNKNOWN)); /* which is what a sent one of another boot is */
 	moment();
 	finish(i, &h);
@@ -262,6 +321,11 @@ static void round_begin(void)
 	live_map = ledger->base;
 	memcpy(disk, live_map, LEDGER_SIZE);
 	memset(known, 0, sizeof(known));
+	for (unsigned i = 0; i < WRITES; i++) {
+		write_make(&writes[i], i + 1, i % 6 == 5 ? ANSWER_MAX / 2 : 40 + i * 37);
+		writes[i].rec.ttl_us = 86400 * SECOND;
+		writes[i].rec.tombstone_us = 2 * 86400 * SECOND;
+	}
 }
 
 static void set_up(const char *folder)
@@ -278,10 +342,6 @@ static void set_up(const char *folder)
 	if (image_map == MAP_FAILED || !disk)
 		fail("no memory");
 	close(fd);
-	for (unsigned i = 0; i < WRITES; i++) {
-		write_make(&writes[i], i + 1, i % 6 == 5 ? ANSWER_MAX / 2 : 40 + i * 37);
-		writes[i].rec.ttl_us = writes[i].rec.tombstone_us = 86400 * SECOND;
-	}
 }
 
 int main(int argc, char **argv)
@@ -294,11 +354,17 @@ int main(int argc, char **argv)
 	set_up(argv[1]);
 	while (images < wanted) {
 		round_begin();
-		for (int i = 0; i < 4 * WRITES && images < wanted; i++)
+		for (int i = 0; i < 8 * WRITES && images < wanted; i++) {
 			work(random_next() % WRITES);
+			if (random_next() % 40 == 0)
+				expire((random_next() % 2 ? 90000 : 200000) * SECOND);
+			move_key(random_next() % WRITES, random_next() % WRITES);
+		}
 	}
-	printf("%llu images, %llu flushes, %llu pieces written early, %llu doubts\n",
+	printf("%llu images, %llu flushes, %llu pieces written early, %llu doubts, "
+	       "%llu generations, %llu keys moved\n",
 	       (unsigned long long)images, (unsigned long long)flushes, (unsigned long long)evicted,
-	       (unsigned long long)doubts);
+	       (unsigned long long)doubts, (unsigned long long)generations,
+	       (unsigned long long)moves);
 	return 0;
 }

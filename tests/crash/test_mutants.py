@@ -55,7 +55,7 @@ MUTANTS = {
     "no_flush_of_a_note": (
         "runs.c", [("if (c->bank.flags & BANK_NOTED)", "if (false)")], ["crash_images", "200000"], "told was done"),
     "torn_note_is_a_doubt": (
-        "record.c", [("if (w.state != REC_DONE)\n		return false;", "if (w.state != REC_NONE)\n		return false;")],
+        "record.c", [("if (w.state != REC_DONE && (w.state", "if (w.state != REC_NONE && (w.state")],
         ["crash_images", "2000"], "told was done"),
     "tombstone_dropped_early": (
         "sweep.c", [("clock_age_min(ended, now) > keep;", "clock_age_min(ended, now) > keep / 2;")],
