@@ -215,6 +215,7 @@ void gather_sink(const struct shadow *s, struct player_sink *sink)
 	        .header_data = options_pointer(o, CURLOPT_HEADERDATA),
 	        .header_in_body = options_long(o, CURLOPT_HEADER, 0) != 0,
 	        .fail_on_error = options_long(o, CURLOPT_FAILONERROR, 0) != 0,
+	        .resumed = request_body_kind(o) == REQUEST_NO_BODY && request_resumed_from(o) != 0,
 	        .has_password = has_text(o, CURLOPT_USERPWD) || has_text(o, CURLOPT_USERNAME) ||
 	                        has_text(o, CURLOPT_XOAUTH2_BEARER) || s->target.user != NULL ||
 	                        s->ambient.user != NULL,

@@ -296,7 +296,8 @@ static CURLcode end_block(struct player *p)
 	else if (p->sink.max_filesize > 0 && p->body_total > p->sink.max_filesize)
 		return too_large(p);
 	p->in_body = true;
-	p->must_fail = p->sink.fail_on_error && p->status >= 400;
+	p->must_fail =
+	        p->sink.fail_on_error && p->status >= 400 && !(p->status == 416 && p->sink.resumed);
 	return p->code;
 }
 

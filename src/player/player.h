@@ -24,6 +24,7 @@ struct player_sink {
 	void *header_data;
 	bool header_in_body; /* CURLOPT_HEADER */
 	bool fail_on_error;
+	bool resumed; /* a download that goes on: 416 says that nothing is left */
 	bool has_password, has_proxy_password; /* a 401/407 then waits for the next block */
 	curl_off_t max_filesize;               /* 0: none */
 	bool no_progress;

@@ -136,8 +136,7 @@ static void give_own(const struct options *o, const char *name, const char *valu
 		each(ctx, &h);
 }
 
-/* Going on from somewhere goes before a range; 0: neither was set, or the range counts. */
-static long long resumed_from(const struct options *o)
+long long request_resumed_from(const struct options *o)
 {
 	const struct option *small = options_get(o, CURLOPT_RESUME_FROM);
 	const struct option *large = options_get(o, CURLOPT_RESUME_FROM_LARGE);
@@ -154,7 +153,7 @@ static void give_range(const struct options *o, char text[REQUEST_RANGE], reques
 {
 	bool asks = request_body_kind(o) == REQUEST_NO_BODY;
 	const char *range = options_text(o, CURLOPT_RANGE);
-	long long from = resumed_from(o);
+	long long from = request_resumed_from(o);
 	char own[24];
 
 	snprintf(own, sizeof(own), "%lld-", from);

@@ -59,6 +59,8 @@ struct request_header {
  * libcurl adds from options (Content-Type of a POST, COOKIE, USERAGENT, REFERER, ACCEPT_ENCODING).
  * What is made of credentials (USERPWD, XOAUTH2_BEARER) is in struct credential_view. `range` is
  * the caller's, for the text of a range, and lives as long as the headers are used. */
+/* RESUME_FROM or RESUME_FROM_LARGE, which go before RANGE; 0: not set. */
+long long request_resumed_from(const struct options *options);
 enum { REQUEST_RANGE = 256 };
 typedef void request_each(void *ctx, const struct request_header *header);
 void request_headers(const struct options *options, char range[REQUEST_RANGE], request_each *each,

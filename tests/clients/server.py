@@ -182,6 +182,7 @@ class OrderServer(Listener):
     def reset(self):
         with self.lock:
             self.requests, self.orders, self.arrivals, self.by_key = [], [], {}, {}
+            self.read_status = 200  # of all reads
 
     def close(self):
         super().close()
@@ -298,7 +299,7 @@ class OrderServer(Listener):
         if request.method in READS:
             name = request.path.rsplit("/", 1)[-1]
             body = json.dumps({"id": name} if name.startswith("ord-") else {"read": True})
-            return self._send(sock, request, spec, 200, body.encode(), [])
+            return self._send(sock, request, spec, self.read_status, body.encode(), [])
         if spec.get("keys") == "honour" and request.key:
             return self._once(sock, request, spec, faulty)
         self._execute_and_send(sock, request, spec, faulty)

@@ -47,6 +47,17 @@ def test_other_urls_pass(world, server):
     assert len(sent(server, "GET")) == 2 and not sent(server, "GET")[0].key
 
 
+def test_a_resumed_download_of_a_whole_file(world, server):
+    """416 says that nothing is left to be fetched: for --fail it is no error, as it is not for libcurl."""
+    world.policy(match="* http://127.0.0.1:*/queue/**", answers={"final": ["2xx", 416]})
+    there = world.write("there", "all of it")
+    server.read_status = 416
+    for preload in (False, True, True):
+        result = world.run(["curl", "-q", "-sS", "--fail", "-C", "-", "-o", there, server.base + "/queue/file"], preload=preload)
+        assert (result.rc, result.err) == (0, "")
+    assert [r.header("Range") for r in sent(server, "GET")] == ["bytes=9-"] * 2
+
+
 def test_parts_of_one_thing_are_told_apart(world, server):
     """A range is part of what is asked for, whichever way the program says it."""
     world.policy(match="* http://127.0.0.1:*/queue/**")
