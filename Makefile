@@ -127,7 +127,7 @@ tsan: packages
 	$(Q)$(MAKE) -j$(JOBS) BUILD=$(BUILD)/tsan SAN=thread CFLAGS="-O1 -g" all unit tools
 	$(Q)BUILD=$(BUILD)/tsan SAN=thread PYTHON=$(PYTHON) tests/run --san
 
-include tests/bench/bench.mk tests/fuzz/fuzz.mk tests/model/model.mk policy/policy.mk src/report/page.mk
+include tests/bench/bench.mk tests/curlsuite/curlsuite.mk tests/fuzz/fuzz.mk tests/model/model.mk policy/policy.mk src/report/page.mk
 
 soak: packages
 	$(Q)$(MAKE) -j$(JOBS) all unit tools
