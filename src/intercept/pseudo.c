@@ -186,14 +186,18 @@ static void look_around(struct pseudo *p)
 	end(p, write_end(p->w));
 }
 
-/* What libcurl itself will perform begins when libcurl would have begun it, unless its body has to
- * be read first. */
+/* What libcurl itself will perform begins when libcurl would have begun it: a program with
+ * callbacks for sockets may wait for nothing but the one it is shown then (GStreamer). A body is
+ * read before that; of others it is read a turn later, as natively. */
 static bool is_native_soon(const struct pseudo *p)
 {
 	enum request_body kind = request_body_kind(&p->shadow->options);
 
-	return (kind == REQUEST_FIELDS || kind == REQUEST_NO_BODY) &&
-	       (p->decision.in_place || p->decision.process->acting == MODE_INJECT);
+	if (p->decision.in_place)
+		return true;
+	return p->decision.process->acting == MODE_INJECT &&
+	       (kind == REQUEST_FIELDS || kind == REQUEST_NO_BODY ||
+	        courier_refuses(&p->shadow->options));
 }
 
 static void begin(struct pseudo *p)

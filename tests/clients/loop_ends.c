@@ -17,6 +17,26 @@ static int catch_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
 	return CURL_SOCKOPT_OK;
 }
 
+/* The descriptor is all it waits for, so the first call has to open it. */
+static void caught_read(void)
+{
+	struct transfer t;
+
+	transfer_open(&t, "caught", url, "?late=0.3");
+	t.size = 40;
+	curl_easy_setopt(t.easy, CURLOPT_POST, 1L);
+	curl_easy_setopt(t.easy, CURLOPT_POSTFIELDSIZE, (long)t.size);
+	curl_easy_setopt(t.easy, CURLOPT_READFUNCTION, transfer_read);
+	curl_easy_setopt(t.easy, CURLOPT_READDATA, &t);
+	curl_easy_setopt(t.easy, CURLOPT_SOCKOPTFUNCTION, catch_socket);
+	loop_add(&loop, &t);
+	loop_drive(&loop);
+	printf("caught=%d\n", caught.fd >= 0);
+	loop_run(&loop);
+	loop_remove(&loop, &t);
+	finish(&t);
+}
+
 static void caught_socket(void)
 {
 	struct transfer t;
@@ -205,6 +225,7 @@ static void left_behind(void)
 
 static const struct loop_case cases[] = {
         {"caught-socket", caught_socket},
+        {"caught-read", caught_read},
         {"own-join", own_join},
         {"courier-join", courier_join},
         {"twins", twins},
