@@ -5,6 +5,7 @@
  *   latency execute    a new POST each time, with the preload and a policy that names it
  *   latency replay     one POST, then its replays, with the same
  *   latency changing   a POST to another path each time, which the policy has to be asked for
+ *   latency native-multi, execute-multi    the same by curl_multi_perform and curl_multi_poll
  *   latency serve      only the server: prints its port, and ends with its standard input
  *
  * For each line read from standard input, a number, it makes that many requests and prints how long
@@ -28,6 +29,8 @@ enum { WARM = 20, COUNT_MAX = 100000 };
 
 static const char answer[] = "HTTP/1.1 201 Created\r\nContent-Type: application/json\r\n"
                              "Content-Length: 20\r\n\r\n{\"order\":\"o-000001\"}";
+
+static CURLM *multi; /* NULL: by curl_easy_perform */
 
 static double now_us(void)
 {
@@ -92,6 +95,24 @@ static size_t swallow(char *data, size_t size, size_t n, void *ctx)
 	return size * n;
 }
 
+/* One transfer by a loop of the program's own. */
+static bool performed(CURL *h)
+{
+	int running = 1, left;
+	CURLMsg *msg;
+	bool kept;
+
+	if (!multi)
+		return curl_easy_perform(h) == CURLE_OK;
+	curl_multi_add_handle(multi, h);
+	while (curl_multi_perform(multi, &running) == CURLM_OK && running > 0)
+		curl_multi_poll(multi, NULL, 0, 1000, NULL);
+	msg = curl_multi_info_read(multi, &left);
+	kept = msg && msg->msg == CURLMSG_DONE && msg->data.result == CURLE_OK;
+	curl_multi_remove_handle(multi, h);
+	return kept;
+}
+
 static double post(CURL *h, const char *url, const char *body)
 {
 	double start;
@@ -99,7 +120,7 @@ static double post(CURL *h, const char *url, const char *body)
 	curl_easy_setopt(h, CURLOPT_URL, url);
 	curl_easy_setopt(h, CURLOPT_POSTFIELDS, body);
 	start = now_us();
-	if (curl_easy_perform(h) != CURLE_OK) {
+	if (!performed(h)) {
 		fprintf(stderr, "latency: a request failed\n");
 		exit(1);
 	}
@@ -130,7 +151,7 @@ static void run_block(CURL *h, const char *base, const struct kind *kind, long c
 
 int main(int argc, char **argv)
 {
-	struct kind kind = {.fresh = argc > 1 && strcmp(argv[1], "execute") == 0,
+	struct kind kind = {.fresh = argc > 1 && strncmp(argv[1], "execute", 7) == 0,
 	                    .changing = argc > 1 && strcmp(argv[1], "changing") == 0};
 	struct curl_slist *json;
 	char url[64], line[32];
@@ -142,6 +163,8 @@ int main(int argc, char **argv)
 	snprintf(url, sizeof(url), "http://127.0.0.1:%u/orders", start_server());
 	json = curl_slist_append(NULL, "Content-Type: application/json");
 	h = curl_easy_init();
+	if (argc > 1 && strstr(argv[1], "-multi"))
+		multi = curl_multi_init();
 	curl_easy_setopt(h, CURLOPT_HTTPHEADER, json);
 	curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, swallow);
 	while (fgets(line, sizeof(line), stdin)) {
@@ -151,6 +174,7 @@ int main(int argc, char **argv)
 		run_block(h, url, &kind, count, &number);
 	}
 	curl_easy_cleanup(h);
+	curl_multi_cleanup(multi);
 	curl_slist_free_all(json);
 	return 0;
 }
