@@ -1,7 +1,7 @@
 /* See predicate.h. JSON is read once for all predicates of a list. A pointer may hold * for every
  * member or element: a value or `present` then has to fit one of the places it leads to, `absent`
- * and `empty` every one. Strings are compared as text, numbers as exact decimals, true, false and
- * null by their names. */
+ * and `empty` every one. Strings are compared as text, numbers as exact decimals (as they are
+ * written where the value holds a *), true, false and null by their names. */
 #include "identity/predicate.h"
 
 #include <string.h>
@@ -84,7 +84,9 @@ static bool same_number(struct span text, const char *value)
 static bool number_fits(const struct predicate *p, struct span text)
 {
 	for (size_t i = 0; p->test == TEST_IS && i < p->values.count; i++) {
-		if (same_number(text, p->values.item[i]))
+		const char *value = p->values.item[i];
+
+		if (strchr(value, '*') ? glob(span_of(value), text) : same_number(text, value))
 			return true;
 	}
 	return p->test == TEST_PRESENT;
@@ -178,11 +180,14 @@ static bool holds_pair(struct span text, const struct predicate *p)
 	return holds;
 }
 
+/* A multipart form has such pairs too, and often is made later by libcurl: it cannot be told. */
 static bool holds_form(const struct predicate_view *view, const struct predicate *p)
 {
 	struct span rest, type = span_trim(span_cut(view->content_type, ';', &rest)), none = {0};
 	bool form = type.n == 0 || span_is_nocase(type, "application/x-www-form-urlencoded");
 
+	if (span_is_nocase(type, "multipart/form-data"))
+		return view->unreadable_holds;
 	return holds_pair(form ? view->body : none, p);
 }
 

@@ -44,6 +44,9 @@ static const struct json_row {
         {"{json: {/a: 1}}", "{\"a\":\"1\"}", true},
         {"{json: {/a: 1}}", "{\"a\":2}", false},
         {"{json: {/a: 9007199254740993}}", "{\"a\":9007199254740992}", false},
+        {"{json: {/a: '1*'}}", "{\"a\":10}", true},
+        {"{json: {/a: '*'}}", "{\"a\":-2.50}", true},
+        {"{json: {/a: '1*'}}", "{\"a\":20}", false},
         {"{json: {/a: true}}", "{\"a\":true}", true},
         {"{json: {/a: 'null'}}", "{\"a\":null}", true},
         {"{json: {/a: x}}", "{\"a\":{}}", false},
@@ -130,6 +133,23 @@ static void test_pairs_and_headers(void **state)
 	assert_false(holds("{header: {X-Mode: test}}", &view));
 	assert_false(holds("{query: {a: 1}, header: {X-Mode: test}}", &view));
 	view.content_type = span_of("text/plain");
+	assert_false(holds("{form: {op: charge}}", &view));
+}
+
+/* What stands in a multipart form is not looked at, so of a request it cannot be told. */
+static void test_multipart(void **state)
+{
+	struct predicate_view view = {
+	        .content_type = span_of("Multipart/form-data; boundary=b"),
+	        .body = span_of("--b\r\n"),
+	        .unreadable_holds = true,
+	};
+
+	(void)state;
+	assert_true(holds("{form: {op: charge}}", &view));
+	assert_true(holds("{form: {op: absent}}", &view));
+	assert_false(holds("{form: {op: charge}, query: {a: 1}}", &view));
+	view.unreadable_holds = false;
 	assert_false(holds("{form: {op: charge}}", &view));
 }
 
@@ -222,6 +242,7 @@ int main(void)
 	        cmocka_unit_test(test_json),
 	        cmocka_unit_test(test_unreadable),
 	        cmocka_unit_test(test_pairs_and_headers),
+	        cmocka_unit_test(test_multipart),
 	        cmocka_unit_test(test_graphql),
 	        cmocka_unit_test(test_graphql_in_a_rule),
 	        cmocka_unit_test(test_which_parts),
