@@ -1,11 +1,13 @@
 /* See reported.h. The command is a child here, not what this process becomes: somebody has to be
  * there when it has ended. SIGINT and SIGQUIT of a terminal reach the child by themselves; SIGTERM,
  * SIGHUP, SIGUSR1 and SIGUSR2 are passed on. Of the event log only what the command added is read:
- * from the size it had before and, where a run is named, the lines of that run. A log that was
- * rotated meanwhile is read whole, from the moment the command began. */
+ * from the size it had before and, where a run is named, the lines of that run. The log is open
+ * meanwhile, so that one that is rotated once is read on both sides; of a second rotation, or where
+ * it is copied and cut, what lies between is not seen. */
 #include "cli/reported.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +17,14 @@
 
 #include "cli/cli.h"
 #include "cli/report.h"
+#include "ledger/events.h"
 
 enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 
 /* Where the log ended before the command began. */
 struct before {
-	int64_t began_us, size;
-	dev_t device;
-	ino_t inode;
+	int fd; /* -1: there was no log */
+	int64_t size;
 };
 
 int cli_execute(char **argv)
@@ -112,31 +114,56 @@ static int end_as(int status)
 
 static struct before look_before(const char *path)
 {
-	struct before b = {.began_us = clock_now().wall_us};
+	struct before b = {.fd = open(path, O_RDONLY | O_CLOEXEC)};
 	struct stat st;
 
-	if (stat(path, &st) == 0) {
+	if (b.fd >= 0 && fstat(b.fd, &st) == 0)
 		b.size = st.st_size;
-		b.device = st.st_dev;
-		b.inode = st.st_ino;
-	}
 	return b;
 }
 
-static int read_since(struct log *log, const char *path, const struct before *b)
+/* What was added to the log there was. One that is shorter now was cut: all of it is new. */
+static int read_old(struct log *log, const struct before *b)
 {
 	struct stat st;
-	int64_t from = 0;
-	int rc;
 
-	if (stat(path, &st) != 0 && errno == ENOENT)
-		return log_add(log, (struct span){"", 0});
-	if (st.st_dev == b->device && st.st_ino == b->inode && st.st_size >= b->size)
-		from = b->size;
-	rc = log_read_from(log, path, from);
+	if (b->fd < 0)
+		return LOG_OK;
+	if (fstat(b->fd, &st) != 0)
+		return LOG_CANNOT;
+	return log_read_open(log, b->fd, st.st_size >= b->size ? b->size : 0);
+}
+
+/* Whether the path leads to another file now, all of which is new. */
+static bool is_another(const char *path, const struct before *b)
+{
+	struct stat now, then;
+
+	if (stat(path, &now) != 0)
+		return errno != ENOENT;
+	return b->fd < 0 || fstat(b->fd, &then) != 0 || then.st_dev != now.st_dev ||
+	       then.st_ino != now.st_ino;
+}
+
+/* The name the command's writes have in the log; null where each may have another. */
+static const char *run_of(const struct policy *policy)
+{
+	if (!policy)
+		return getenv("SENDONCE_RUN");
+	return policy->run_from.header ? NULL : policy->run;
+}
+
+static int read_since(struct log *log, const struct cli_place *place, const struct before *b)
+{
+	int rc = log_add(log, (struct span){"", 0});
+
+	if (rc == LOG_OK)
+		rc = read_old(log, b);
+	if (rc == LOG_OK && is_another(place->events, b))
+		rc = log_read(log, place->events);
 	if (rc)
 		return rc;
-	log_keep(log, b->began_us, getenv("SENDONCE_RUN"));
+	log_keep_run(log, run_of(place->policy));
 	return log_sort(log);
 }
 
@@ -171,7 +198,7 @@ static int report(const struct cli_place *place, const struct before *b, const s
 	struct cli_rules rules;
 	struct log log = {0};
 	struct analysis a = {0};
-	int rc = read_since(&log, place->events, b);
+	int rc = read_since(&log, place, b);
 
 	if (rc)
 		return cli_log_failed("run", place->events, rc);
@@ -200,12 +227,45 @@ static int try_report(const struct reported *ask)
 	return 0;
 }
 
+/* So is the log: one that takes no lines would say that nothing was sent twice. Its default folder
+ * may not be there yet; the library makes it. */
+static int try_log(const struct cli_place *place)
+{
+	bool made = place->ledger_default && !(place->policy && place->policy->events_path);
+
+	if (!place->events[0])
+		return cli_fail(CLI_CANNOT, "run",
+		                "there is no event log to report from: name one by `events`");
+	if (event_log_try(place->events) == 0 || (errno == ENOENT && made))
+		return 0;
+	return cli_fail(CLI_CANNOT, "run", "%s: the event log cannot be written: %s", place->events,
+	                errno == ELOOP ? "it is a symbolic link" : strerror(errno));
+}
+
+/* Ends as the command did, also by its signal. */
+static int run_and_report(char **argv, struct cli_place *place, const struct reported *ask,
+                          unsigned mask)
+{
+	struct before before = look_before(place->events);
+	int status = run_child(argv), rc;
+
+	if (status < 0)
+		rc = cli_fail(CLI_CANNOT, "run", "%s: %s", argv[0], strerror(errno));
+	else
+		rc = report(place, &before, ask, mask);
+	if (before.fd >= 0)
+		close(before.fd);
+	if (status < 0)
+		return rc;
+	status = end_as(status);
+	return status ? status : rc;
+}
+
 int cli_run_reported(char **argv, const struct reported *ask)
 {
 	struct cli_place place;
-	struct before before;
 	unsigned mask = 0;
-	int status, reported, rc = ask->fail_on ? cli_finding_mask("run", ask->fail_on, &mask) : 0;
+	int rc = ask->fail_on ? cli_finding_mask("run", ask->fail_on, &mask) : 0;
 
 	if (rc == 0)
 		rc = try_report(ask);
@@ -213,14 +273,9 @@ int cli_run_reported(char **argv, const struct reported *ask)
 		rc = cli_find_place("run", &place);
 	if (rc)
 		return rc;
-	before = look_before(place.events);
-	status = run_child(argv);
-	if (status < 0) {
-		cli_free_place(&place);
-		return cli_fail(CLI_CANNOT, "run", "%s: %s", argv[0], strerror(errno));
-	}
-	reported = report(&place, &before, ask, mask);
+	rc = try_log(&place);
+	if (rc == 0)
+		rc = run_and_report(argv, &place, ask, mask);
 	cli_free_place(&place);
-	rc = end_as(status);
-	return rc ? rc : reported;
+	return rc;
 }

@@ -245,6 +245,17 @@ static int open_log(const char *path)
 	return high;
 }
 
+int event_log_try(const char *path)
+{
+	int fd = open_log(path);
+
+	if (fd < 0)
+		return -1;
+	let_group_write(fd);
+	close(fd);
+	return 0;
+}
+
 int event_write(const char *path, const struct event *event)
 {
 	struct filesize_guard guard;

@@ -38,6 +38,10 @@ void event_format(struct buf *out, const struct event *event, struct stamp now);
  * ledger beside them is. */
 void event_log_shared(bool group);
 
+/* Whether a line could be written there now: 0, or -1 with errno. Makes the file as event_write
+ * does. */
+int event_log_try(const char *path);
+
 /* 0, or -1 when the line was lost. Keeps errno. The file is made 0600 when missing. */
 int event_write(const char *path, const struct event *event);
 

@@ -367,39 +367,41 @@ static int read_lines(struct log *log, int fd)
 	return rc;
 }
 
-int log_read_from(struct log *log, const char *path, int64_t from)
+int log_read_open(struct log *log, int fd, int64_t from)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = LOG_CANNOT, saved;
-	struct stat st;
+	int rc;
+
+	if (from != 0 && lseek(fd, from, SEEK_SET) != from)
+		return LOG_CANNOT;
+	rc = make_room(log);
+	return rc == LOG_OK ? read_lines(log, fd) : rc;
+}
+
+int log_read(struct log *log, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), rc, saved;
 
 	if (fd < 0)
 		return LOG_CANNOT;
-	if (fstat(fd, &st) == 0 && (from == 0 || lseek(fd, from, SEEK_SET) == from))
-		rc = make_room(log);
-	if (rc == LOG_OK)
-		rc = read_lines(log, fd);
+	rc = log_read_open(log, fd, 0);
 	saved = errno;
 	close(fd);
 	errno = saved;
 	return rc;
 }
 
-int log_read(struct log *log, const char *path)
-{
-	return log_read_from(log, path, 0);
-}
-
-void log_keep(struct log *log, int64_t since_us, const char *run)
+void log_keep_run(struct log *log, const char *run)
 {
 	uint32_t wanted = run && *run ? log_find_text(log, span_of(run)) : 0;
 	size_t kept = 0;
 
+	if (!run || !*run)
+		return;
 	for (size_t i = 0; i < log->count; i++) {
-		const struct entry *e = &log->entry[i];
-
-		if (e->ended_us >= since_us && (!run || !*run || (wanted && e->run == wanted)))
-			log->entry[kept++] = *e;
+		if (wanted && log->entry[i].run == wanted)
+			log->entry[kept++] = log->entry[i];
 	}
+	log->others += log->count - kept;
 	log->count = kept;
 }
 

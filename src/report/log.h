@@ -54,18 +54,20 @@ struct log {
 	size_t part_count, part_room;
 	struct log_texts *texts;
 	unsigned long damaged; /* lines that could not be read */
+	unsigned long others;  /* left out by log_keep_run */
 };
 
 enum { LOG_OK = 0, LOG_CANNOT = -1, LOG_NOMEM = -2 };
 
-/* Adds the lines of one file, from an offset. LOG_CANNOT: errno says why. */
-int log_read_from(struct log *log, const char *path, int64_t from);
+/* Adds the lines of one file, or of one that is open already, from an offset. LOG_CANNOT: errno
+ * says why. */
+int log_read_open(struct log *log, int fd, int64_t from);
 int log_read(struct log *log, const char *path);
 /* The same from memory, for tests; the last line needs no end. */
 int log_add(struct log *log, struct span lines);
-/* Leaves only what ended at or after a moment and, `run` neither null nor empty, is of that run.
- * Before log_sort. */
-void log_keep(struct log *log, int64_t since_us, const char *run);
+/* Leaves only what is of that run, and counts the rest; null or empty: all stays. Before log_sort.
+ */
+void log_keep_run(struct log *log, const char *run);
 /* Orders the entries by the moment they began. After the last log_read. LOG_OK or LOG_NOMEM. */
 int log_sort(struct log *log);
 void log_free(struct log *log);

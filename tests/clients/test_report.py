@@ -216,6 +216,46 @@ def test_only_what_the_command_added_is_reported(audit, server):
     assert json.loads(audit.cli("report", "--json").out)["summary"]["writes"] == 3
 
 
+TWICE = 'for n in 1 2; do curl -q -sS -o /dev/null -d same=1 -H "X-Run: other" "$0/orders"; %s done'
+
+
+def test_a_log_that_is_rotated_meanwhile_is_read_on_both_sides(audit, server):
+    """Renamed between the two writes, once beginning with no log and once in the middle of one."""
+    log = audit.event_log
+    for n in range(2):
+        result = audited(audit, "--fail-on", "duplicate", "--summary", "--", "sh", "-c", TWICE % "[ $n = 2 ] || mv $1 $1.$2;", server.base, log, str(n))
+        assert result.rc == 1 and "sendonce: duplicate 1\n" in result.err, (n, result)
+        audit.write(log, "")
+
+
+@pytest.mark.parametrize("run", ["fixed", {"from": "header:X-Run"}], ids=["fixed", "header"])
+def test_a_policy_that_names_the_run_itself_hides_nothing(audit, server, run):
+    audit.policy(top={"mode": "audit", "run": run}, match="POST http://127.0.0.1:*/orders/**")
+    result = audited(audit, "--run", "new", "--fail-on", "duplicate", "--summary", "--", "sh", "-c", TWICE % "", server.base)
+    assert result.rc == 1 and "sendonce: duplicate 1\n" in result.err, result
+
+
+def test_lines_of_other_runs_are_told(audit, server):
+    other = 'SENDONCE_RUN=%s curl -q -sS -o /dev/null -d same=1 "$0/orders";'
+    result = audited(audit, "--run", "mine", "--summary", "--", "sh", "-c", other % "mine" + other % "other", server.base)
+    assert result.rc == 0 and "1 writes" in result.err and ", 1 lines of other runs left out" in result.err, result
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "nowhere"])
+def test_a_log_that_cannot_be_written_is_told_before_anything_runs(audit, kind):
+    """Else the report would find nothing, and say so."""
+    log = audit.path("log")
+    if kind == "link":
+        os.symlink(audit.path("elsewhere"), log)
+    elif kind == "folder":
+        os.mkdir(log)
+    else:
+        log = audit.path("gone/log")
+    audit.policy(top={"mode": "audit", "events": log}, match="POST http://127.0.0.1:*/orders/**")
+    result = audited(audit, "--summary", "--", "touch", audit.path("ran"))
+    assert result.rc == 3 and log in result.err and not os.path.exists(audit.path("ran")), result
+
+
 @pytest.mark.parametrize("fail_on, rc", [("duplicate", 1), ("wire-duplicate", 0), ("wire-duplicate,duplicate", 1), ("unknown", 0)])
 def test_fail_on(audit, server, fail_on, rc):
     twice = ["sh", "-c", 'for n in 1 2; do curl -q -sS -o /dev/null -d same=1 "$0/orders"; done', server.base]
