@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/follow.h"
 #include "cli/line.h"
+#include "report/scan.h"
 
 static const char help[] =
         "Usage: sendonce events [OPTION...]\n"
@@ -26,10 +27,24 @@ static const char help[] =
         "               each event that wants a person (in doubt, conflict, expired)\n"
         "  --help       this text\n";
 
-/* Returns how many lines could not be read. */
-static unsigned long print_log(FILE *log, bool json)
+/* Returns how many lines, or beginnings of lines, could not be read. */
+static unsigned long print_line(struct span text, bool json)
 {
 	static struct line line;
+
+	if (!line_read(text.p, text.n, &line)) {
+		text = scan_untorn(text);
+		return 1 + (text.n ? print_line(text, json) : 0);
+	}
+	if (json)
+		fwrite(text.p, 1, text.n, stdout);
+	else
+		line_print(&line);
+	return 0;
+}
+
+static unsigned long print_log(FILE *log, bool json)
+{
 	unsigned long damaged = 0;
 	char *text = NULL;
 	size_t room = 0;
@@ -37,14 +52,8 @@ static unsigned long print_log(FILE *log, bool json)
 
 	if (!json)
 		line_print_header();
-	while ((n = getline(&text, &room, log)) > 0) {
-		if (!line_read(text, (size_t)n, &line))
-			damaged++;
-		else if (json)
-			fputs(text, stdout);
-		else
-			line_print(&line);
-	}
+	while ((n = getline(&text, &room, log)) > 0)
+		damaged += print_line((struct span){text, (size_t)n}, json);
 	free(text);
 	return damaged;
 }

@@ -18,6 +18,7 @@
 
 #include "cli/cli.h"
 #include "cli/line.h"
+#include "report/scan.h"
 
 struct tail {
 	const struct follow *ask;
@@ -82,7 +83,11 @@ static void take_line(const struct follow *ask, const char *text, size_t n)
 	static struct line line;
 
 	if (!line_read(text, n, &line)) {
+		struct span whole = scan_untorn((struct span){text, n});
+
 		cli_fail(0, "events", "%s: a line could not be read", ask->path);
+		if (whole.n)
+			take_line(ask, whole.p, whole.n);
 		return;
 	}
 	if (ask->json)

@@ -170,9 +170,16 @@ static int read_lines(FILE *log, struct seen_list *out)
 	int rc = 0;
 
 	while (rc == 0 && (n = getline(&text, &room, log)) > 0) {
+		struct span whole = {text, (size_t)n};
+
 		memset(&line, 0, sizeof(line));
-		if (scan_object((struct span){text, (size_t)n}, keep, &line) == 0 &&
-		    tells_of_write(&line))
+		if (scan_object(whole, keep, &line) != 0) {
+			memset(&line, 0, sizeof(line));
+			whole = scan_untorn(whole);
+			if (scan_object(whole, keep, &line) != 0)
+				continue;
+		}
+		if (tells_of_write(&line))
 			rc = add(out, &line);
 	}
 	free(text);

@@ -296,8 +296,11 @@ static int add_line(struct log *log, struct span line)
 	                      .outcome = -1,
 	                      .verdict = -1};
 	if (scan_object(line, keep_member, &r) != 0 || r.e->ended_us == 0) {
-		log->damaged += !r.failed;
-		return r.failed ? LOG_NOMEM : LOG_OK;
+		if (r.failed)
+			return LOG_NOMEM;
+		log->damaged++;
+		line = scan_untorn(line);
+		return line.n ? add_line(log, line) : LOG_OK;
 	}
 	if (r.failed)
 		return LOG_NOMEM;

@@ -248,6 +248,18 @@ size_t scan_unescape(struct span text, char *out, size_t room)
 	return n;
 }
 
+/* No value holds the mark: its quotes would be escaped there. */
+struct span scan_untorn(struct span line)
+{
+	static const char mark[] = "{\"time\":\"";
+	struct span rest = {NULL, 0};
+	const char *p = line.p, *end = line.p + line.n;
+
+	while (p < end && (p = memmem(p + 1, (size_t)(end - p - 1), mark, sizeof(mark) - 1)))
+		rest = (struct span){p, (size_t)(end - p)};
+	return rest;
+}
+
 long long scan_number(struct span value, long long otherwise)
 {
 	long long number = 0;

@@ -24,6 +24,10 @@ typedef int scan_visit(void *ctx, const struct scan_member *member);
  * before the fault have been visited then); or what `visit` returned. */
 int scan_object(struct span line, scan_visit *visit, void *ctx);
 
+/* The event that was written behind the beginning of a torn one, on the same line: for a line that
+ * scan_object takes for none. Empty when there is no such event. */
+struct span scan_untorn(struct span line);
+
 /* The text itself, in UTF-8, terminated, cut to `room` bytes. Returns its length. An escape that
  * is none, and half a surrogate pair, become U+FFFD. */
 size_t scan_unescape(struct span text, char *out, size_t room);

@@ -414,6 +414,19 @@ def test_a_command_that_fails_is_told_and_the_following_goes_on(world):
     assert out.count("key-conflict") == 2 and err.count("failed") == 2 and err.count("could not be read") == 1
 
 
+def test_an_event_behind_a_torn_line_is_not_lost(audit, server):
+    """What a full disk leaves: the beginning of a line, and the next event right behind it."""
+    once = ["sh", "-c", 'curl -q -sS -o /dev/null -d same=1 "$0/orders"', server.base]
+    assert audited(audit, "--", *once).rc == 0
+    line = open(audit.event_log).read()
+    audit.write(audit.event_log, line + line[:57] + line[:5] + line)
+    report = json.loads(audit.cli("report", "--json").out)
+    assert found(report) == {"duplicate": 1} and report["damaged_lines"] == 1
+    events = audit.cli("events", "--json")
+    assert events.rc == 1 and events.out == line * 2 and "1 lines" in events.err
+    assert "# seen 2 times" in audit.cli("init", "--from-events", audit.event_log, "-").out
+
+
 def test_prometheus(world, server):
     world.policy()
     for n in (1, 1, 2):

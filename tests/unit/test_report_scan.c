@@ -91,6 +91,26 @@ static int stop(void *ctx, const struct scan_member *m)
 	return span_is(m->name, "b") ? 7 : 0;
 }
 
+/* A full disk cuts a line short, and the next event lands behind it. */
+static void behind_a_torn_line(void **state)
+{
+	static const char whole[] = "{\"time\":\"2\",\"a\":\"{\\\"time\\\":\\\"3\"}";
+	char text[200];
+
+	(void)state;
+	assert_int_equal(scan_untorn(span_of(whole)).n, 0);
+	assert_int_equal(scan_untorn(span_of("")).n, 0);
+	assert_int_equal(scan_untorn(span_of("{\"time\":\"1")).n, 0);
+	for (size_t cut = 1; cut < strlen(whole); cut++) {
+		struct buf out = {0};
+
+		snprintf(text, sizeof text, "%.*s%.*s%s", (int)cut, whole, (int)cut, whole, whole);
+		assert_int_equal(scan_object(span_of(text), write_down, &out), -1);
+		assert_string_equal(scan_untorn(span_of(text)).p, whole);
+		buf_free(&out);
+	}
+}
+
 static void a_visitor_ends_it(void **state)
 {
 	(void)state;
@@ -145,8 +165,11 @@ static void numbers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(lines),   cmocka_unit_test(torn),
-	        cmocka_unit_test(escapes), cmocka_unit_test(a_visitor_ends_it),
+	        cmocka_unit_test(lines),
+	        cmocka_unit_test(torn),
+	        cmocka_unit_test(behind_a_torn_line),
+	        cmocka_unit_test(escapes),
+	        cmocka_unit_test(a_visitor_ends_it),
 	        cmocka_unit_test(numbers),
 	};
 
