@@ -3,7 +3,8 @@
  * letter, so that a part that counts is never left out.
  *
  * What may be a secret is hidden behind an HMAC under the ledger's secret, by the name of its
- * field, because nothing else tells; bodies that are neither JSON nor a form are hidden whole. */
+ * field, because nothing else tells, and in a path by the look of its segment; bodies that are
+ * neither JSON nor a form are hidden whole. */
 #include "cli/describe.h"
 
 #include <endian.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fold.h"
 #include "identity/parts.h"
 
 enum { HEAD = 9, SHOWN = 8, DEPTH_MAX = 64 };
@@ -51,8 +53,18 @@ static bool names_a_secret(struct span name)
 	                                    "credential", "private",   "cvc",     "cvv",
 	                                    "number",     "signature", "iban",    "cookie"};
 
+	static const char *const whole[] = {"sig", "key", "pwd",  "pass", "pin",
+	                                    "otp", "jwt", "auth", "card"};
+	const char *slash = name.n ? memrchr(name.p, '/', name.n) : NULL;
+	struct span last = name;
+
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		if (span_has_nocase(name, words[i]))
+			return true;
+	if (slash)
+		last = (struct span){slash + 1, (size_t)(name.p + name.n - slash) - 1};
+	for (size_t i = 0; i < sizeof(whole) / sizeof(*whole); i++)
+		if (span_is_nocase(last, whole[i]))
 			return true;
 	return false;
 }
@@ -76,17 +88,23 @@ static void add(struct collector *c, struct span name, struct span value, bool h
 	d->count++;
 }
 
-static void add_hidden(struct collector *c, struct span name, struct span value, bool sized)
+static void write_hmac(struct span secret, struct span value, struct buf *out)
 {
 	uint8_t hash[HASH_SIZE];
 	char hex[2 * SHOWN + 1];
+
+	hash_hmac(secret, value.p, value.n, hash);
+	hex_encode(hex, hash, SHOWN);
+	buf_printf(out, "hmac:%s", hex);
+}
+
+static void add_hidden(struct collector *c, struct span name, struct span value, bool sized)
+{
 	struct buf text = {0};
 
-	hash_hmac(c->secret, value.p, value.n, hash);
-	hex_encode(hex, hash, SHOWN);
 	if (sized)
 		buf_printf(&text, "%zu bytes, ", value.n);
-	buf_printf(&text, "hmac:%s", hex);
+	write_hmac(c->secret, value, &text);
 	add(c, name, span_buf(&text), true);
 	c->to->failed = c->to->failed || text.failed;
 	buf_free(&text);
@@ -297,6 +315,35 @@ static void add_body(struct collector *c, const struct part *part)
 	}
 }
 
+void describe_path(struct span path, struct span secret, struct buf *out)
+{
+	struct span rest = path;
+
+	while (rest.p) {
+		struct span segment = span_cut(rest, '/', &rest);
+		const char *fold = fold_word(segment);
+
+		if (!fold || strcmp(fold, "{secret}") != 0)
+			buf_add_span(out, segment);
+		else if (secret.n)
+			write_hmac(secret, segment, out);
+		else
+			buf_add_text(out, fold);
+		if (rest.p)
+			buf_add_char(out, '/');
+	}
+}
+
+static void add_path(struct collector *c, struct span path)
+{
+	struct buf text = {0};
+
+	describe_path(path, c->secret, &text);
+	add(c, span_of("path"), span_buf(&text), false);
+	c->to->failed = c->to->failed || text.failed;
+	buf_free(&text);
+}
+
 static void add_part(struct collector *c, const struct part *part)
 {
 	switch (part->tag) {
@@ -304,7 +351,7 @@ static void add_part(struct collector *c, const struct part *part)
 		add(c, span_of("method"), part->value, false);
 		return;
 	case 'P':
-		add(c, span_of("path"), part->value, false);
+		add_path(c, part->value);
 		return;
 	case 'T':
 		add_target(c, part->value);

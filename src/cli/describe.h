@@ -21,6 +21,10 @@ int describe_content(const struct identity_in *in, struct description *out);
 int describe_must_match(const struct identity_in *in, struct description *out);
 /* Whose credentials: the kinds that are present, each with an HMAC and never a value. */
 int describe_account(const struct identity_in *in, struct description *out, bool *opaque);
+/* A path with those segments hidden that look like a credential (Slack, Discord and Telegram put it
+ * there): an HMAC under `secret`, or without one "{secret}". */
+void describe_path(struct span path, struct span secret, struct buf *out);
+
 void describe_free(struct description *d);
 
 /* What two descriptions differ in: calls `each` with the name and the two values, null where one

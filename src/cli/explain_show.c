@@ -40,11 +40,14 @@ static void plain(const char *text)
 static void show_request(const struct explained *e)
 {
 	const struct request_target *t = &e->shadow.target;
+	struct buf path = {0};
 
+	describe_path(span_of(t->path), (struct span){0}, &path);
 	label("request");
 	plain(request_method(&e->shadow.options));
 	printf(" %s://%s:%u", t->scheme, t->host, t->port);
-	plain(t->path);
+	plain(path.data ? path.data : "");
+	buf_free(&path);
 	if (t->query)
 		fputs("?...", stdout);
 	putchar('\n');
@@ -310,13 +313,16 @@ void explain_show_json(const struct explaining *all, const struct explained *e)
 {
 	const struct request_target *t = &e->shadow.target;
 	const struct names *names = &e->write.tally.names;
+	struct buf path = {0};
 
+	describe_path(span_of(t->path), (struct span){0}, &path);
 	fputs("{\"method\":", stdout);
 	json_text(request_method(&e->shadow.options));
 	member("scheme", t->scheme);
 	member("host", t->host);
 	printf(",\"port\":%u", t->port);
-	member("path", t->path);
+	member("path", path.data);
+	buf_free(&path);
 	member("mode", all->process.mode);
 	member("scope", names->scope);
 	member("run", names->run[0] ? names->run : NULL);

@@ -255,6 +255,19 @@ def test_no_secret_is_shown(world):
                     assert out and not [s for s in SECRETS if s in out], out
 
 
+def test_no_credential_of_a_path_or_a_short_name_is_shown(world):
+    world.policy(match="POST https://h/**")
+    urls = {"https://h/services/T01/B01/abcdEFGHijklMNOP1234": "abcdEFGH", "https://h/bot12345:ABC-DEF1234ghIkl/send": "ABC-DEF",
+            "https://h/blob?sig=c2lnbmF0&sv=2": "c2lnbmF0"}
+    for url, secret in urls.items():
+        for form in (["--json"], []):
+            out = world.cli("explain", *form, "-d", '{"card":"4242424242","x":{"pwd":"hunter2"},"n":1}', *JSON, url, **ENV).out
+            assert out and not [s for s in [*SECRETS, secret] if s in out], out
+    first, second = "https://h/a/abcdEFGHijklMNOP1234", "https://h/a/abcdEFGHijklMNOP1235"
+    assert diff(world, "-d", "x", first, "--next", "-d", "x", second) == ("different", ["path"])
+    assert diff(world, "-d", "x", first, "--next", "-d", "x", first) == ("same", [])
+
+
 def test_whose_account(world):
     def account(*args, **env):
         said = explain(world, *args, "-d", "x", "https://h/p", **env)
