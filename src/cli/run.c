@@ -24,7 +24,7 @@ static const char help[] =
         "Run a command with its HTTP writes protected.\n"
         "\n"
         "  --policy F     the policy (SENDONCE_POLICY; else " PATHS_POLICY_DEFAULT ")\n"
-        "  --mode M       off, audit, inject or enforce (SENDONCE_MODE; else the policy's)\n"
+        "  --mode M       off, audit, inject, enforce or replay (SENDONCE_MODE; else the policy's)\n"
         "  --ledger F     the ledger (SENDONCE_LEDGER; else the policy's)\n"
         "  --scope S      whose books these are (SENDONCE_SCOPE)\n"
         "  --run R        the task's name, the same again when it is resumed; `new` makes one\n"

@@ -39,6 +39,13 @@ static unsigned long failures_of(const struct op_counts *op, unsigned mask)
 	return sum;
 }
 
+/* What the event did not have is left out. */
+static void print_number(FILE *out, const char *name, int32_t number)
+{
+	if (number >= 0)
+		fprintf(out, "%s %" PRId32 ", ", name, number);
+}
+
 static void print_attempts(FILE *out, const struct analysis *a, const struct group *g)
 {
 	char text[128];
@@ -50,8 +57,10 @@ static void print_attempts(FILE *out, const struct analysis *a, const struct gro
 		report_time(e->began_us, text, sizeof(text));
 		fprintf(out, "%s ", text);
 		print_escaped(out, log_text(a->log, e->exe));
-		fprintf(out, " (%" PRId32 ") status %d, curl code %" PRId32 ", sent %d: ", e->pid,
-		        e->status, e->curlcode, e->wire_sends);
+		fprintf(out, " (%" PRId32 ") ", e->pid);
+		print_number(out, "status", e->status);
+		print_number(out, "curl code", e->curlcode);
+		fprintf(out, "sent %d: ", e->wire_sends < 0 ? 0 : e->wire_sends);
 		fputs(report_findings(a->of[at].found, text, sizeof(text)), out);
 		if (a->of[at].cause)
 			fprintf(out, " (%s)", cause_name((enum cause)a->of[at].cause));

@@ -315,7 +315,8 @@ def test_a_name_in_the_log_cannot_end_the_script(audit, server):
     page = audit.cli("report", "--html", log).out
     assert "<img" not in page and page.count("</script>") == 2
     assert "\x1b" not in audit.cli("report", log).out
-    ElementTree.fromstring(audit.cli("report", "--junit", "--fail-on", "unknown", log).out)
+    failure = ElementTree.fromstring(audit.cli("report", "--junit", "--fail-on", "unknown", log).out).find(".//failure").text
+    assert "curl code 52, sent 1" in failure and "status" not in failure
 
 
 def test_the_text_has_summary_operations_and_time_lines(audit, server):
