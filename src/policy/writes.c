@@ -96,6 +96,21 @@ static int read_tree(const struct reader *r, struct span text, struct policy *po
 	return rc;
 }
 
+/* A file that cannot be read is a fault of the line that names it. */
+static int read_included(struct reader *r, const struct node *item, struct buf *b)
+{
+	char why[sizeof(r->error->text)];
+	int rc = file_read(item->text.p, b, r->error);
+
+	if (rc == POLICY_MISSING)
+		return reader_fail(r, item, "`include: %.300s`: there is no such file",
+		                   item->text.p);
+	if (rc != POLICY_INVALID)
+		return rc;
+	memcpy(why, r->error->text, sizeof(why));
+	return reader_fail(r, item, "`include`: %.600s", why);
+}
+
 static int read_one(struct reader *r, const struct node *item, struct policy *policy, int depth)
 {
 	struct buf b = {0};
@@ -107,9 +122,7 @@ static int read_one(struct reader *r, const struct node *item, struct policy *po
 		                   "than 256 of them");
 	rc = reader_append(r, item->text, &policy->files);
 	if (!rc)
-		rc = file_read(item->text.p, &b, r->error);
-	if (rc == POLICY_MISSING)
-		rc = reader_fail(r, item, "`include: %.300s`: there is no such file", item->text.p);
+		rc = read_included(r, item, &b);
 	if (!rc)
 		rc = read_tree(r, span_buf(&b), policy, depth + 1);
 	buf_free(&b);
