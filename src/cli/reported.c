@@ -253,6 +253,12 @@ static int run_and_report(char **argv, struct cli_place *place, const struct rep
 		rc = cli_fail(CLI_CANNOT, "run", "%s: %s", argv[0], strerror(errno));
 	else
 		rc = report(place, &before, ask, mask);
+	if (status >= 0 && event_log_is_full(place->events))
+		rc = cli_fail(
+		        rc ? rc : CLI_CANNOT, "run",
+		        "%s: the disk is full: events may be missing, and what was sent twice "
+		        "with them",
+		        place->events);
 	if (before.fd >= 0)
 		close(before.fd);
 	if (status < 0)

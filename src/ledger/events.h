@@ -7,6 +7,7 @@
 #ifndef SENDONCE_LEDGER_EVENTS_H
 #define SENDONCE_LEDGER_EVENTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bytes.h"
@@ -41,6 +42,9 @@ void event_log_shared(bool group);
 /* Whether a line could be written there now: 0, or -1 with errno. Makes the file as event_write
  * does. */
 int event_log_try(const char *path);
+
+/* Whether the disk has no room for another line there. Nothing is written. */
+bool event_log_is_full(const char *path);
 
 /* 0, or -1 when the line was lost. Keeps errno. The file is made 0600 when missing. */
 int event_write(const char *path, const struct event *event);

@@ -256,6 +256,20 @@ def test_a_log_that_cannot_be_written_is_told_before_anything_runs(audit, kind):
     assert result.rc == 3 and log in result.err and not os.path.exists(audit.path("ran")), result
 
 
+def test_a_log_that_fills_up_is_no_all_clear(audit, server):
+    """Audit opens no ledger that could count what is lost, so `run` looks whether there is room at the end."""
+    audit.policy(top={"mode": "audit", "events": "/mnt/log"}, match="POST http://127.0.0.1:*/orders/**")
+    run = [os.path.join(build(), "sendonce"), "run", "--summary", "--", "sh", "-c"]
+    many = 'for n in $(seq 15); do curl -q -sS -o /dev/null -d n=$n "$0/orders"; done; '
+    for fill, rc in (("dd if=/dev/zero of=/mnt/fill 2>/dev/null; ", 3), ("", 0)):
+        argv = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=64k tmpfs /mnt || exit 99; exec "$@"', "sh",
+                *run, fill + many + "true", server.base]
+        result = audit.run(argv, preload=False, SENDONCE_POLICY=audit.policy_file)
+        if result.rc == 99 or "unshare failed" in result.err:
+            pytest.skip("no mount here")
+        assert result.rc == rc and ("may be missing" in result.err) == (rc == 3), result
+
+
 @pytest.mark.parametrize("fail_on, rc", [("duplicate", 1), ("wire-duplicate", 0), ("wire-duplicate,duplicate", 1), ("unknown", 0)])
 def test_fail_on(audit, server, fail_on, rc):
     twice = ["sh", "-c", 'for n in 1 2; do curl -q -sS -o /dev/null -d same=1 "$0/orders"; done', server.base]
