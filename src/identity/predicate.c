@@ -1,18 +1,14 @@
-/* See predicate.h. JSON is read once for all predicates of a list. A pointer may hold * for every
+/* See predicate.h. JSON is read once for all predicates of all lists that one
+ * request is asked about, as late as the first of them looks at it. A pointer may hold * for every
  * member or element: a value or `present` then has to fit one of the places it leads to, `absent`
  * and `empty` every one. Strings are compared as text, numbers as exact decimals (as they are
  * written where the value holds a *), true, false and null by their names. */
 #include "identity/predicate.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "identity/parts.h"
-
-struct asking {
-	const struct predicate_view *view;
-	struct json_doc doc;
-	bool read, readable;
-};
 
 /* --- values --- */
 
@@ -143,25 +139,25 @@ static void visit(const struct json_doc *doc, uint32_t at, struct span rest,
 	found->fitting += node_fits(p, &doc->node[at]);
 }
 
-static void read_json(struct asking *a)
+static void read_json(struct predicate_asking *a)
 {
-	a->read = true;
-	a->readable = json_parse(&a->doc, a->view->body) == 0;
+	a->doc = calloc(1, sizeof(*a->doc));
+	a->readable = a->doc && json_parse(a->doc, a->view.body) == 0;
 }
 
-static bool holds_json(struct asking *a, const struct predicate *p)
+static bool holds_json(struct predicate_asking *a, const struct predicate *p)
 {
 	struct places found = {0};
 	struct span rest;
 
-	if (!a->read)
+	if (!a->doc)
 		read_json(a);
-	if (a->view->body.n == 0 && a->view->unreadable_holds)
+	if (a->view.body.n == 0 && a->view.unreadable_holds)
 		return p->test == TEST_ABSENT || p->test == TEST_EMPTY;
 	if (!a->readable)
-		return a->view->unreadable_holds;
+		return a->view.unreadable_holds;
 	span_cut(span_of(p->name), '/', &rest);
-	visit(&a->doc, JSON_ROOT, rest, p, &found);
+	visit(a->doc, JSON_ROOT, rest, p, &found);
 	if (p->test == TEST_ABSENT)
 		return found.there == 0;
 	return p->test == TEST_EMPTY ? found.fitting == found.there : found.fitting > 0;
@@ -200,44 +196,66 @@ static bool holds_header(const struct predicate_view *view, const struct predica
 	return p->test == TEST_ABSENT || p->test == TEST_EMPTY;
 }
 
-static bool holds(struct asking *a, const struct predicate *p)
+static bool holds(struct predicate_asking *a, const struct predicate *p)
 {
 	switch (p->part) {
 	case PART_JSON:
 		return holds_json(a, p);
 	case PART_FORM:
-		return holds_form(a->view, p);
+		return holds_form(&a->view, p);
 	case PART_QUERY:
-		return holds_pair(a->view->query, p);
+		return holds_pair(a->view.query, p);
 	case PART_HEADER:
 		break;
 	}
-	return holds_header(a->view, p);
+	return holds_header(&a->view, p);
+}
+
+bool predicates_fit(struct predicate_asking *asking, const struct predicate_list *list)
+{
+	bool all = true;
+
+	for (size_t i = 0; i < list->count && all; i++)
+		all = holds(asking, &list->item[i]);
+	return all;
+}
+
+void predicates_asked(struct predicate_asking *asking)
+{
+	if (asking->doc)
+		json_free(asking->doc);
+	free(asking->doc);
+	*asking = (struct predicate_asking){0};
 }
 
 bool predicates_hold(const struct predicate_list *list, const struct predicate_view *view)
 {
-	struct asking a = {.view = view};
-	bool all = true;
+	struct predicate_asking a = {.view = *view};
+	bool all = predicates_fit(&a, list);
 
-	for (size_t i = 0; i < list->count && all; i++)
-		all = holds(&a, &list->item[i]);
-	json_free(&a.doc);
+	predicates_asked(&a);
 	return all;
+}
+
+struct predicate_asking predicates_ask(const struct identity_in *in)
+{
+	return (struct predicate_asking){.view = {
+	                                         .query = in->query,
+	                                         .content_type = in->content_type,
+	                                         .body = in->body,
+	                                         .headers = in->headers,
+	                                         .header_count = in->header_count,
+	                                         .unreadable_holds = true,
+	                                 }};
 }
 
 bool predicates_hold_request(const struct predicate_list *list, const struct identity_in *in)
 {
-	struct predicate_view view = {
-	        .query = in->query,
-	        .content_type = in->content_type,
-	        .body = in->body,
-	        .headers = in->headers,
-	        .header_count = in->header_count,
-	        .unreadable_holds = true,
-	};
+	struct predicate_asking a = predicates_ask(in);
+	bool all = predicates_fit(&a, list);
 
-	return list->count == 0 || predicates_hold(list, &view);
+	predicates_asked(&a);
+	return all;
 }
 
 bool predicates_hold_answer(const struct predicate_list *list, const struct predicate_view *view)

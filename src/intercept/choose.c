@@ -65,6 +65,7 @@ static const struct rule *choose(const struct shadow *s, const struct process *p
                                  const struct policy_target *target, struct span query,
                                  const struct rule *rule)
 {
+	struct predicate_asking asking;
 	struct identity_in in = {0};
 	struct gathered own = {0};
 
@@ -76,8 +77,10 @@ static const struct rule *choose(const struct shadow *s, const struct process *p
 	}
 	in.query = query;
 	stand_in(s, &in);
-	while (rule && !choose_is_open(s, rule) && !predicates_hold_request(&rule->when, &in))
+	asking = predicates_ask(&in);
+	while (rule && !choose_is_open(s, rule) && !predicates_fit(&asking, &rule->when))
 		rule = policy_match_after(process->policy, target, rule);
+	predicates_asked(&asking);
 	gather_free(&own);
 	return rule;
 }
@@ -108,8 +111,11 @@ const struct rule *choose_read(const struct process *process, const struct rule 
 	        .port = in->port,
 	        .path = in->path,
 	};
+	struct predicate_asking asking;
 
-	while (rule && !predicates_hold_request(&rule->when, in))
+	asking = predicates_ask(in);
+	while (rule && !predicates_fit(&asking, &rule->when))
 		rule = policy_match_after(process->policy, &target, rule);
+	predicates_asked(&asking);
 	return rule;
 }

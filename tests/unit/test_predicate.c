@@ -108,6 +108,29 @@ static void test_unreadable(void **state)
 	assert_true(holds("{json: {/method: absent}}", &view));
 }
 
+/* Many rules may ask about one URL: the body is read once for all of them. */
+static void test_read_once(void **state)
+{
+	struct identity_in in = {.body = span_of("{\"method\":\"y\"}")};
+	struct predicate_asking asking = predicates_ask(&in);
+	struct policy *no = parse(WITH_RULE "    when: {json: {/method: x}}\n");
+	struct policy *yes = parse(WITH_RULE "    when: {json: {/method: y}}\n");
+	const struct json_node *nodes;
+
+	(void)state;
+	assert_false(predicates_fit(&asking, &no->rules[0].when));
+	assert_non_null(asking.doc);
+	nodes = asking.doc->node;
+	for (int i = 0; i < 3; i++) {
+		assert_true(predicates_fit(&asking, &yes->rules[0].when));
+		assert_false(predicates_fit(&asking, &no->rules[0].when));
+	}
+	assert_ptr_equal(asking.doc->node, nodes);
+	predicates_asked(&asking);
+	policy_free(no);
+	policy_free(yes);
+}
+
 static void test_pairs_and_headers(void **state)
 {
 	struct header_view header[] = {{span_of("X-Mode"), span_of(" live ")}};
@@ -242,6 +265,7 @@ int main(void)
 	        cmocka_unit_test(test_json),
 	        cmocka_unit_test(test_unreadable),
 	        cmocka_unit_test(test_pairs_and_headers),
+	        cmocka_unit_test(test_read_once),
 	        cmocka_unit_test(test_multipart),
 	        cmocka_unit_test(test_graphql),
 	        cmocka_unit_test(test_graphql_in_a_rule),
