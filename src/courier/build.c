@@ -209,6 +209,18 @@ static int build_options(struct attempt *a, const struct courier_plan *plan)
 	return rc;
 }
 
+static int build_preface(struct attempt *a, const struct courier_plan *plan)
+{
+	struct tape_piece p = {.kind = TAPE_DEBUG, .debug = CURLINFO_TEXT};
+
+	if (!a->verbose || !plan->preface)
+		return COURIER_OK;
+	p.data = plan->preface;
+	p.n = strlen(plan->preface);
+	a->unshown = true;
+	return tape_add(a->tape, &p) ? COURIER_NOMEM : COURIER_OK;
+}
+
 static int build_proxies(struct attempt *a, const struct courier_plan *plan)
 {
 	if (!plan->proxy[0] || !plan->proxy[1])
@@ -383,7 +395,8 @@ int build_handle(struct attempt *a, const struct courier_plan *plan)
 	rc = rc ? rc : build_headers(a, plan);
 	rc = rc ? rc : build_method(a, plan);
 	rc = rc ? rc : cookies_install(a, plan);
-	return rc ? rc : build_own(a, plan);
+	rc = rc ? rc : build_own(a, plan);
+	return rc ? rc : build_preface(a, plan);
 }
 
 /* Everything but the easy handle, which whoever drives has taken back. */

@@ -85,6 +85,7 @@ struct courier_plan {
 	/* PROXY of http and of https, for where a redirect leads to the other one; null: one for
 	 * both, or none. */
 	const char *proxy[2];
+	const char *preface;       /* verbose text before libcurl's own; null: none */
 	struct courier_stay *stay; /* of the program's handle; null: keep none */
 	size_t keep;          /* bytes of body kept for late readers and the ledger: max_response */
 	int64_t linger_us;    /* how long it goes on once nobody waits */

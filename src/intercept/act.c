@@ -117,6 +117,7 @@ static int start(struct writing *w, struct send *send, const struct carried *car
 	carry_plan(carried, &plan);
 	if (ambient_proxies(ambient, &w->shadow->options, &w->shadow->target) == 0) {
 		plan.extra_count = ambient->count;
+		plan.preface = ambient->said;
 		plan.proxy[0] = ambient->proxy[0];
 		plan.proxy[1] = ambient->proxy[1];
 		rc = attempt_start(&plan, attempt);

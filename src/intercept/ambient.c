@@ -22,6 +22,7 @@ void ambient_free(struct ambient *a)
 	free(a->password);
 	free(a->proxy[0]);
 	free(a->proxy[1]);
+	free(a->said);
 	*a = (struct ambient){0};
 }
 
@@ -44,19 +45,36 @@ static const char *env(const char *name)
 	return value && *value ? value : NULL;
 }
 
-static const char *env_either(const char *lower, const char *upper)
+/* The first of the variables that is set, and its name. */
+static const char *env_first(const char *const *names, const char **found)
 {
-	const char *value = env(lower);
+	const char *value = NULL;
 
-	return value ? value : env(upper);
+	for (*found = NULL; *names && !value; names++) {
+		value = env(*names);
+		*found = value ? *names : NULL;
+	}
+	return value;
 }
 
 /* HTTP_PROXY is what a CGI's client may have set by a header "Proxy:", and is never asked. */
-static const char *proxy_for(bool secure)
+static const char *proxy_for(bool secure, const char **name)
 {
-	const char *value = secure ? env_either("https_proxy", "HTTPS_PROXY") : env("http_proxy");
+	static const char *const https[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY",
+	                                    NULL};
+	static const char *const http[] = {"http_proxy", "all_proxy", "ALL_PROXY", NULL};
 
-	return value ? value : env_either("all_proxy", "ALL_PROXY");
+	return env_first(secure ? https : http, name);
+}
+
+/* What libcurl says in its verbose text when it takes a proxy from the environment. Where NOPROXY
+ * names hosts only libcurl knows whether it looked. */
+static int say_proxy(struct ambient *a, const char *name, const char *proxy)
+{
+	if (asprintf(&a->said, "Uses proxy env variable %s == '%s'\n", name, proxy) >= 0)
+		return 0;
+	a->said = NULL;
+	return -1;
 }
 
 static bool same(const char *a, const char *b)
@@ -67,10 +85,12 @@ static bool same(const char *a, const char *b)
 static int read_proxy(struct ambient *a, const struct options *o, const struct request_target *t)
 {
 	bool secure = strcmp(t->scheme, "https") == 0;
-	const char *proxy = proxy_for(secure), *other = proxy_for(!secure), *none;
+	static const char *const no_proxy[] = {"no_proxy", "NO_PROXY", NULL};
+	const char *name, *unused, *none = options_text(o, CURLOPT_NOPROXY);
+	const char *proxy = proxy_for(secure, &name), *other = proxy_for(!secure, &unused);
 
-	if (!options_text(o, CURLOPT_NOPROXY)) {
-		none = env_either("no_proxy", "NO_PROXY");
+	if (!none) {
+		none = env_first(no_proxy, &unused);
 		if (add(a, CURLOPT_NOPROXY, none ? none : "") != 0)
 			return -1;
 	}
@@ -82,6 +102,9 @@ static int read_proxy(struct ambient *a, const struct options *o, const struct r
 		if (!a->proxy[0] || !a->proxy[1])
 			return -1;
 	}
+	if (proxy && (!none || !*none) && options_long(o, CURLOPT_VERBOSE, 0) &&
+	    say_proxy(a, name, proxy) != 0)
+		return -1;
 	return add(a, CURLOPT_PROXY, proxy ? proxy : "");
 }
 

@@ -18,6 +18,7 @@ struct ambient {
 	size_t count;
 	bool has_proxies;
 	char *proxy[2];        /* of http and https, "" for none; null: the same, or never needed */
+	char *said;            /* about the proxy, in verbose text; null: nothing */
 	char *user, *password; /* .netrc's for this host; null: none, or the program has its own */
 };
 
