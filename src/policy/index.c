@@ -246,9 +246,30 @@ static void settle(struct walk *w, size_t chain)
 		w->at[chain] = w->index->entry[w->at[chain]].next;
 }
 
+/* Where a chain is begun to look for rules from number `from` on: behind the rule before, if that
+ * one is in it. Entries stand in the order of their rules. */
+static uint32_t chain_start(const struct rule_index *index, uint64_t key, size_t from)
+{
+	uint32_t low = 0, high = from ? index->count : 0;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (index->entry[middle].rule + 1 < from)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; from && low < index->count && index->entry[low].rule + 1 == from; low++) {
+		if (index->entry[low].key == key)
+			return index->entry[low].next;
+	}
+	return index->first[(uint32_t)(key ^ key >> 32) & index->mask];
+}
+
 /* `host` and `method` 0: the chains under "any" alone. */
 static void walk_start(struct walk *w, const struct rule_index *index, const struct places *places,
-                       uint64_t host, uint64_t method)
+                       uint64_t host, uint64_t method, size_t from)
 {
 	*w = (struct walk){.index = index, .places = places};
 	for (int i = 0; i < CHAINS; i++) {
@@ -257,7 +278,7 @@ static void walk_start(struct walk *w, const struct rule_index *index, const str
 		if ((i & 1 && !host) || (i & 2 && !method))
 			continue;
 		w->key[w->chains] = key;
-		w->at[w->chains] = index->first[(uint32_t)(key ^ key >> 32) & index->mask];
+		w->at[w->chains] = chain_start(index, key, from);
 		settle(w, w->chains++);
 	}
 }
@@ -290,7 +311,7 @@ const struct rule *index_match(const struct policy *policy, const struct policy_
 
 	target_places(target->path, &places);
 	walk_start(&w, policy->index, &places, target_host(target->host),
-	           hash_text(target->method, false));
+	           hash_text(target->method, false), from);
 	while ((i = walk_next(&w)) != NO_ENTRY) {
 		if (i >= from && matcher_matches(policy->rules[i].matcher, target))
 			return &policy->rules[i];
@@ -306,7 +327,7 @@ const struct rule *index_covering(const struct policy *policy, size_t at)
 	uint32_t i;
 
 	pattern_places(m, &places);
-	walk_start(&w, policy->index, &places, pattern_host(m), pattern_method(m, 0));
+	walk_start(&w, policy->index, &places, pattern_host(m), pattern_method(m, 0), 0);
 	while ((i = walk_next(&w)) < at) {
 		const struct rule *rule = &policy->rules[i];
 
