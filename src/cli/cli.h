@@ -125,7 +125,8 @@ const char *cli_freed_name(enum freed_how how);
 void cli_record_json(FILE *out, const struct record_view *record);
 void cli_record_header(FILE *out);
 void cli_record_line(FILE *out, const struct record_view *record);
-void cli_record_full(FILE *out, const struct record_view *record);
+/* All of one, also the hash that `store: meta` keeps in the place of an answer. */
+void cli_record_show(FILE *out, struct ledger *ledger, const struct record_view *record, bool json);
 
 /* The one record whose key, or hex content id, begins with `prefix`. 0, or an exit code after a
  * message that lists the candidates. */

@@ -98,7 +98,7 @@ static int show(int argc, char **argv)
 		return rc;
 	rc = cli_find_record(command, ledger, argv[optind], &record);
 	if (rc == 0)
-		(common.json ? cli_record_json : cli_record_full)(stdout, &record);
+		cli_record_show(stdout, ledger, &record, common.json);
 	ledger_close(ledger);
 	return rc;
 }

@@ -115,7 +115,7 @@ static void json_runs(FILE *out, const struct record_view *r)
 	fputc(']', out);
 }
 
-void cli_record_json(FILE *out, const struct record_view *r)
+static void json_record(FILE *out, const struct record_view *r, const uint8_t *answer_hash)
 {
 	static const uint8_t no_trace[sizeof(r->trace)];
 
@@ -143,7 +143,14 @@ void cli_record_json(FILE *out, const struct record_view *r)
 	json_hex(out, "fingerprint", r->fingerprint, 8);
 	if (memcmp(r->trace, no_trace, sizeof(no_trace)) != 0)
 		json_hex(out, "trace", r->trace, sizeof(r->trace));
+	if (answer_hash)
+		json_hex(out, "answer_hash", answer_hash, LEDGER_HASH);
 	fputs("}\n", out);
+}
+
+void cli_record_json(FILE *out, const struct record_view *r)
+{
+	json_record(out, r, NULL);
 }
 
 /* --- for people --- */
@@ -211,7 +218,7 @@ static void full_runs(FILE *out, const struct record_view *r)
 		        r->runs[i].delivered_us ? ", has the answer" : ", asked");
 }
 
-void cli_record_full(FILE *out, const struct record_view *r)
+static void full_record(FILE *out, const struct record_view *r)
 {
 	char content[2 * LEDGER_HASH + 1];
 
@@ -233,4 +240,21 @@ void cli_record_full(FILE *out, const struct record_view *r)
 	full_time(out, "first delivered", r->first_delivered.wall_us);
 	full_runs(out, r);
 	full_text(out, "content", content);
+}
+
+void cli_record_show(FILE *out, struct ledger *ledger, const struct record_view *r, bool json)
+{
+	uint8_t hash[LEDGER_HASH];
+	bool hashed = ledger_answer_hash(ledger, r, hash) == LEDGER_OK;
+	char text[2 * LEDGER_HASH + 1];
+
+	if (json) {
+		json_record(out, r, hashed ? hash : NULL);
+		return;
+	}
+	full_record(out, r);
+	if (!hashed)
+		return;
+	hex_encode(text, hash, LEDGER_HASH);
+	full_text(out, "answer hash", text);
 }

@@ -8,6 +8,7 @@
 
 #include "courier/answer.h"
 #include "courier/fields.h"
+#include "identity/identity.h"
 #include "identity/predicate.h"
 #include "intercept/local.h"
 
@@ -172,14 +173,33 @@ static bool provider_replayed(struct tape *tape)
 	return found;
 }
 
+/* store: meta. Who has the answer can prove that it is this one; nobody can read it here. */
+static void keep_hash(const struct send *s, struct tape *tape, struct buf *blob,
+                      struct ledger_answer *answer)
+{
+	struct buf body = {0};
+	uint8_t hash[HASH_SIZE];
+
+	if (tape_body(tape, s->max_response, &body) == 0 && !body.failed) {
+		hash_hmac((struct span){(const char *)ledger_secret(s->ledger), LEDGER_SECRET},
+		          body.data, body.n, hash);
+		buf_add(blob, hash, sizeof(hash));
+		answer->blob = span_buf(blob);
+		answer->hash = true;
+	}
+	buf_free(&body);
+}
+
 static void write_outcome(struct send *s, struct tape *tape, const struct tape_end *end)
 {
 	struct buf blob = {0};
 	struct ledger_answer answer = {.status = end->status};
 	struct stamp now = clock_now();
 
-	if (end->complete && s->outcome != OUTCOME_DONE_NOT_KEPT && s->rule->store == STORE_FULL &&
-	    s->max_response > 0 && answer_keep(tape, s->max_response, &blob) == 0)
+	if (end->complete && s->rule->store == STORE_META)
+		keep_hash(s, tape, &blob, &answer);
+	else if (end->complete && s->outcome != OUTCOME_DONE_NOT_KEPT && s->max_response > 0 &&
+	         answer_keep(tape, s->max_response, &blob) == 0)
 		answer.blob = span_buf(&blob);
 	switch (s->outcome) {
 	case OUTCOME_NOT_EXECUTED:

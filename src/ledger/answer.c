@@ -6,6 +6,7 @@
  * told that it was executed. A copy out is checked against the sum and the state word, so that
  * bytes given to somebody else meanwhile are noticed. */
 #include <errno.h>
+#include <string.h>
 
 #include "ledger/internal.h"
 
@@ -61,7 +62,8 @@ bool answer_attach(struct ledger *l, struct change *c, const struct ledger_answe
 	c->bank.answer_size = (uint32_t)answer->blob.n;
 	c->bank.answer_sum = sum_bytes(c->id, answer->blob.p, answer->blob.n);
 	if (final)
-		c->bank.flags |= BANK_ANSWER_FINAL;
+		c->bank.flags |=
+		        answer->hash ? BANK_ANSWER_FINAL | BANK_ANSWER_HASH : BANK_ANSWER_FINAL;
 	else
 		c->bank.keep_until = lease_make(now, LEASE_SECONDS);
 	return fine;
@@ -111,7 +113,8 @@ static int answer_of(struct ledger *l, struct layout_record *rec, const struct r
 	size_t start = blob->n;
 	int rc;
 
-	if (bank->generation != view->generation || !bank->answer || (bank->flags & BANK_DAMAGED))
+	if (bank->generation != view->generation || !bank->answer || (bank->flags & BANK_DAMAGED) ||
+	    (bank->flags & BANK_ANSWER_HASH))
 		return LEDGER_NONE;
 	rc = copy_out(l, rec, bank, view->id, blob);
 	if (rc == LEDGER_OK)
@@ -135,6 +138,25 @@ int ledger_answer(struct ledger *l, const struct record_view *view, struct buf *
 		rc = answer_of(l, rec, view, &bank, blob, status);
 	if (rec && rc == LEDGER_NONE && record_read(l, rec, &id, &word, &bank) && id == view->id)
 		rc = answer_of(l, rec, view, &bank, blob, status);
+	errno = saved;
+	return rc;
+}
+
+int ledger_answer_hash(struct ledger *l, const struct record_view *view, uint8_t out[LEDGER_HASH])
+{
+	struct layout_record *rec = record_of(l, view->id, NULL);
+	struct buf blob = {0};
+	struct bank bank;
+	uint64_t id, word;
+	int saved = errno, rc = LEDGER_NONE;
+
+	if (rec && record_read(l, rec, &id, &word, &bank) && id == view->id &&
+	    bank.generation == view->generation && (bank.flags & BANK_ANSWER_HASH) &&
+	    bank.answer_size == LEDGER_HASH)
+		rc = copy_out(l, rec, &bank, id, &blob);
+	if (rc == LEDGER_OK)
+		memcpy(out, blob.data, LEDGER_HASH);
+	buf_free(&blob);
 	errno = saved;
 	return rc;
 }

@@ -138,7 +138,8 @@ static bool fill_runs(struct ledger *l, struct change *c, const struct record_vi
 static int fill(struct ledger *l, struct change *c, const struct ledger_record *record,
                 uint32_t unit, struct stamp now)
 {
-	struct ledger_answer answer = {record->view.status, span_buf(&record->answer)};
+	struct ledger_answer answer = {.status = record->view.status,
+	                               .blob = span_buf(&record->answer)};
 
 	int rc;
 
@@ -168,7 +169,8 @@ static int fill(struct ledger *l, struct change *c, const struct ledger_record *
 static int put_all(struct ledger *l, uint64_t id, uint64_t word, const struct ledger_record *record,
                    struct stamp now)
 {
-	struct ledger_answer answer = {record->view.status, span_buf(&record->answer)};
+	struct ledger_answer answer = {.status = record->view.status,
+	                               .blob = span_buf(&record->answer)};
 	struct change c;
 	uint32_t unit = 0;
 	int rc;

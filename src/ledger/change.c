@@ -108,7 +108,7 @@ void change_drop_answer(struct change *c)
 	c->bank.answer_size = 0;
 	c->bank.answer_sum = 0;
 	c->bank.keep_until = 0;
-	c->bank.flags &= (uint8_t)~BANK_ANSWER_FINAL;
+	c->bank.flags &= (uint8_t) ~(BANK_ANSWER_FINAL | BANK_ANSWER_HASH);
 }
 
 void change_drop_facts(struct change *c)

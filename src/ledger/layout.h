@@ -138,8 +138,9 @@ enum bank_flags {
 	BANK_IN_DOUBT = 2,
 	BANK_CURLCODE = 4,
 	BANK_ANSWER_FINAL = 8,
-	BANK_DAMAGED = 16, /* only in memory, never in the file */
-	BANK_NOTED = 32    /* holds a note about a write that is done, perhaps not flushed */
+	BANK_DAMAGED = 16,     /* only in memory, never in the file */
+	BANK_ANSWER_HASH = 64, /* what is kept is a hash of the answer, for people */
+	BANK_NOTED = 32        /* holds a note about a write that is done, perhaps not flushed */
 };
 
 struct layout_record {

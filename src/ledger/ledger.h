@@ -225,6 +225,7 @@ int ledger_withdraw(struct ledger *l, struct hold *hold, struct stamp now);
 struct ledger_answer {
 	long status;
 	struct span blob; /* empty: not kept */
+	bool hash;        /* the blob is a hash of the body (store: meta): never played */
 };
 
 /* How an attempt ended. Accepted from sent or unknown whatever the owner, if the generation still
@@ -255,6 +256,8 @@ int ledger_wait(struct ledger *l, uint64_t id, uint64_t word, int64_t timeout_us
 /* The stored answer, copied into `blob`. LEDGER_NONE when none is kept or its generation is over.
  */
 int ledger_answer(struct ledger *l, const struct record_view *view, struct buf *blob, long *status);
+/* The hash that is kept in the place of an answer; LEDGER_NONE when there is none. */
+int ledger_answer_hash(struct ledger *l, const struct record_view *view, uint8_t out[LEDGER_HASH]);
 
 /* In a child that goes on with its parent's records while the parent waits for it: what the parent
  * owned is this process's. Nothing happens where the parent owned nothing. */

@@ -67,7 +67,7 @@ static void view_no_facts(struct record_view *out)
 
 static void view_bank(struct record_view *out, const struct bank *bank, struct stamp now)
 {
-	bool final = bank->flags & BANK_ANSWER_FINAL;
+	bool final = bank->flags & BANK_ANSWER_FINAL, hash = bank->flags & BANK_ANSWER_HASH;
 
 	out->state = (enum record_state)bank->state;
 	out->generation = bank->generation;
@@ -85,8 +85,8 @@ static void view_bank(struct record_view *out, const struct bank *bank, struct s
 	memcpy(out->runs, bank->runs, out->run_count * sizeof(*out->runs));
 	out->attempts = bank->attempts;
 	out->wire_sends = bank->wire_sends;
-	out->answer_final = bank->answer && final;
-	out->answer_kept = bank->answer && (final || lease_fresh(bank->keep_until, now));
+	out->answer_final = bank->answer && final && !hash;
+	out->answer_kept = bank->answer && !hash && (final || lease_fresh(bank->keep_until, now));
 	out->status = bank->status;
 }
 

@@ -544,7 +544,11 @@ def test_store_meta_keeps_no_secret(world, server):
     assert first.status == 201 and (second.status, second.reason) == (409, "answer-not-kept")
     record, = world.records()
     assert record["status"] == 201 and not record["answer_kept"]
-    assert b"ord-1" not in open(world.ledger, "rb").read()
+    whole = open(world.ledger, "rb").read()
+    assert b"ord-1" not in whole
+    shown = world.cli("ledger", "show", record["key"], "--json")
+    assert len(json.loads(shown.out)["answer_hash"]) == 64 and json.loads(shown.out)["answer_hash"] in world.cli("ledger", "show", record["key"]).out
+    assert world.cli("ledger", "verify").rc == 0
 
 
 @pytest.mark.parametrize("arguments", [["-d", "a=1"], ["-X", "DELETE"], ["-T", "policy.yaml"]])

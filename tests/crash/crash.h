@@ -180,7 +180,7 @@ static void write_make(struct write *w, unsigned n, size_t answer)
 	                             .tombstone_us = 200 * SECOND};
 	for (size_t i = 0; i < answer; i++)
 		w->answer[i] = (char)(1 + (i * 7 + i / 256 + n * 31) % 255);
-	w->reply = (struct ledger_answer){201, {w->answer, answer}};
+	w->reply = (struct ledger_answer){.status = 201, .blob = {w->answer, answer}};
 }
 
 static struct ledger *open_ledger(const char *path, bool create, bool durable)

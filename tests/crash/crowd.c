@@ -109,7 +109,8 @@ static void end_send(struct ledger *l, struct hold *hold, unsigned n, uint32_t g
 {
 	struct account *a = &shared->account[n];
 	char text[ANSWER_MAX];
-	struct ledger_answer answer = {201, {text, answer_make(text, n, generation)}};
+	struct ledger_answer answer = {.status = 201,
+	                               .blob = {text, answer_make(text, n, generation)}};
 	unsigned what = roll(10);
 	int rc;
 

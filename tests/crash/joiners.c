@@ -20,7 +20,7 @@ static struct shared *shared;
 static void give_answer(struct ledger *l, struct hold *hold)
 {
 	char text[ANSWER_MAX];
-	struct ledger_answer answer = {201, {text, answer_make(text, 1, 1)}};
+	struct ledger_answer answer = {.status = 201, .blob = {text, answer_make(text, 1, 1)}};
 
 	if (ledger_done(l, hold, &answer, clock_now()) != LEDGER_OK)
 		atomic_fetch_add(&shared->faults, 1);

@@ -50,7 +50,7 @@ static void make_one(struct ledger *l, unsigned n)
 	struct write w;
 	struct hold hold;
 	char text[ANSWER_MAX];
-	struct ledger_answer answer = {201, {text, 0}};
+	struct ledger_answer answer = {.status = 201, .blob = {text, 0}};
 	uint32_t seen = atomic_load(&shared->acknowledged[n]), generation = 1;
 	int rc;
 

@@ -48,7 +48,7 @@ static size_t answer_of(unsigned n, char *out)
 static void make_record(struct ledger *l, unsigned n)
 {
 	static char body[4096];
-	struct ledger_answer answer = {201, {body, answer_of(n, body)}};
+	struct ledger_answer answer = {.status = 201, .blob = {body, answer_of(n, body)}};
 	uint8_t hash[LEDGER_HASH];
 	char key[24];
 	struct record_new rec = {.content = hash,

@@ -130,7 +130,7 @@ static bool send_one(struct ledger *l, uint8_t seed, const char *key, const char
 /* done-..., doubt-..., and two that begin alike */
 static bool make_records(void)
 {
-	struct ledger_answer answer = {201, span_of("kept")};
+	struct ledger_answer answer = {.status = 201, .blob = span_of("kept")};
 	struct ledger *l = open_ledger();
 	struct hold hold;
 

@@ -286,7 +286,7 @@ static void takes_nothing_new(struct ledger *l)
 
 static void a_mapped_one_ends_what_it_sent_and_takes_nothing_new(void **state)
 {
-	struct ledger_answer answer = {201, span_of("kept")};
+	struct ledger_answer answer = {.status = 201, .blob = span_of("kept")};
 	struct hold hold;
 	struct ledger *l = open_and_send(&hold);
 

@@ -117,7 +117,8 @@ static void carry(struct ledger *a, struct ledger *b, bool same, enum carry_act 
 static void all_of_a_done_record_comes_over(void **state)
 {
 	uint8_t key[2][LEDGER_HASH] = {{1}, {2}};
-	struct ledger_answer answer = {201, span_of("the answer, 27 bytes of it")};
+	struct ledger_answer answer = {.status = 201,
+	                               .blob = span_of("the answer, 27 bytes of it")};
 	struct ledger_ids ids = {.content = key[1], .own_key = key[1]};
 	struct record_view theirs, ours;
 	struct buf blob = {0};
@@ -236,7 +237,7 @@ static void tombstones_come_over(void **state)
 /* An answer of theirs, runs and keys of both. */
 static void two_of_one_write_become_one(void **state)
 {
-	struct ledger_answer answer = {201, span_of("kept")};
+	struct ledger_answer answer = {.status = 201, .blob = span_of("kept")};
 	struct record_view ours;
 	struct hold hold;
 

@@ -153,7 +153,7 @@ static struct rule plain_rule(void)
 static struct hold delivered(unsigned n)
 {
 	struct hold h = sent(n);
-	struct ledger_answer a = {201, {"created", 7}};
+	struct ledger_answer a = {.status = 201, .blob = {"created", 7}};
 
 	assert_int_equal(ledger_done(l, &h, &a, then), LEDGER_OK);
 	assert_int_equal(ledger_delivered(l, h.id, 1, 0, then), LEDGER_OK);

@@ -91,7 +91,7 @@ static void written_out(struct ledger *l, long pages)
 static int life(struct ledger *l, unsigned n, long pages)
 {
 	static char body[4096];
-	struct ledger_answer answer = {201, {body, n % 2 ? 100 : 3000}};
+	struct ledger_answer answer = {.status = 201, .blob = {body, n % 2 ? 100 : 3000}};
 	uint8_t hash[LEDGER_HASH] = {(uint8_t)n, 1}, key[LEDGER_HASH] = {(uint8_t)n, 2};
 	struct record_new rec = {.content = hash,
 	                         .any_account = hash,

@@ -124,7 +124,7 @@ static void made_whole_or_not_at_all(void **state)
 static int one_write(struct ledger *l, unsigned n, size_t answer_size)
 {
 	static char body[8192];
-	struct ledger_answer answer = {201, {body, answer_size}};
+	struct ledger_answer answer = {.status = 201, .blob = {body, answer_size}};
 	uint8_t hash[LEDGER_HASH] = {0};
 	struct record_new rec = {.content = hash,
 	                         .any_account = hash,

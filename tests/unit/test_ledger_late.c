@@ -94,7 +94,7 @@ enum change_kind { GATE, WIRE, WITHDRAW, FINAL, DOUBT, NOT_EXECUTED };
 
 static int change_make(enum change_kind kind, struct hold *h)
 {
-	struct ledger_answer a = {201, {"created", 7}};
+	struct ledger_answer a = {.status = 201, .blob = {"created", 7}};
 
 	switch (kind) {
 	case GATE:

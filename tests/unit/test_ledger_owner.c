@@ -281,7 +281,7 @@ enum last_word { GATE, WIRE, RENEW, WITHDRAW, DONE, DOUBT, NOT_EXECUTED, WORDS }
 
 static int say(struct hold *h, enum last_word word)
 {
-	struct ledger_answer a = {201, {"mine", 4}};
+	struct ledger_answer a = {.status = 201, .blob = {"mine", 4}};
 
 	switch (word) {
 	case GATE:
@@ -349,7 +349,7 @@ static int told(enum last_word word, enum record_state now)
 
 static void check_wakes_up(enum record_state from, enum last_word word, int followed)
 {
-	struct ledger_answer theirs = {201, {"theirs", 6}};
+	struct ledger_answer theirs = {.status = 201, .blob = {"theirs", 6}};
 	struct record_view v, after;
 	struct write w;
 	struct hold h;

@@ -80,7 +80,7 @@ static void write_make(struct write *w, unsigned n)
 static void execute(struct ledger *l, struct hold *hold, int round)
 {
 	char text[64];
-	struct ledger_answer answer = {201, {text, 0}};
+	struct ledger_answer answer = {.status = 201, .blob = {text, 0}};
 
 	snprintf(text, sizeof(text), "order of round %d", round);
 	answer.blob.n = strlen(text);
@@ -199,7 +199,7 @@ static void different_writes_do_not_meet(void **state)
 		pid[i] = fork();
 		for (unsigned n = 0; pid[i] == 0 && n < 20; n++) {
 			struct hold hold;
-			struct ledger_answer answer = {200, {"abc", 3}};
+			struct ledger_answer answer = {.status = 200, .blob = {"abc", 3}};
 			write_make(&w, 1000 + (unsigned)i * 100 + n);
 			if (ledger_reserve(l, &w.rec, NULL, clock_now(), &hold) != LEDGER_OK ||
 			    ledger_gate(l, &hold, clock_now()) != LEDGER_OK ||
@@ -224,7 +224,7 @@ static unsigned storm_step(struct ledger *l, unsigned n)
 	struct write w;
 	struct record_view view;
 	struct hold hold;
-	struct ledger_answer answer = {200, {"abc", 3}};
+	struct ledger_answer answer = {.status = 200, .blob = {"abc", 3}};
 	int rc = LEDGER_LOST;
 
 	write_make(&w, 5000 + n);

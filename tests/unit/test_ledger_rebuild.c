@@ -90,7 +90,8 @@ static bool make(struct ledger *l, unsigned n, struct hold *hold)
 
 static bool make_one(struct ledger *l, unsigned n)
 {
-	struct ledger_answer answer = {201, span_of("an answer that is kept with its record")};
+	struct ledger_answer answer = {.status = 201,
+	                               .blob = span_of("an answer that is kept with its record")};
 	uint8_t own_key[LEDGER_HASH];
 	struct hold hold;
 

@@ -83,7 +83,7 @@ static struct hold sent(const struct write *w)
 static struct hold done(const struct write *w)
 {
 	struct hold h = sent(w);
-	struct ledger_answer a = {201, {"created", 7}};
+	struct ledger_answer a = {.status = 201, .blob = {"created", 7}};
 
 	assert_int_equal(ledger_done(l, &h, &a, now), LEDGER_OK);
 	return h;
@@ -176,7 +176,7 @@ static void gate_then_done(void **state)
 	struct hold h;
 	struct record_view v;
 	struct buf blob = {0};
-	struct ledger_answer a = {201, {"an answer", 9}};
+	struct ledger_answer a = {.status = 201, .blob = {"an answer", 9}};
 	long status;
 
 	(void)state;
@@ -553,7 +553,7 @@ static void other_account_hinders_until_delivered(void **state)
 	struct write w, other;
 	struct hold h;
 	struct record_view v;
-	struct ledger_answer a = {200, {"x", 1}};
+	struct ledger_answer a = {.status = 200, .blob = {"x", 1}};
 
 	(void)state;
 	write_make(&w, 1, 0);
@@ -709,7 +709,7 @@ static void answer_that_is_not_final_lasts_as_long_as_the_lease(void **state)
 	struct hold h;
 	struct record_view v;
 	struct buf blob = {0};
-	struct ledger_answer a = {503, {"busy", 4}};
+	struct ledger_answer a = {.status = 503, .blob = {"busy", 4}};
 	long status;
 
 	(void)state;
@@ -737,7 +737,7 @@ static void answer_too_large_is_done_and_not_kept(void **state)
 	struct hold h;
 	struct record_view v;
 	static char big[5000];
-	struct ledger_answer a = {200, {big, sizeof(big)}};
+	struct ledger_answer a = {.status = 200, .blob = {big, sizeof(big)}};
 
 	(void)state;
 	write_make(&w, 1, 0);
@@ -754,7 +754,7 @@ static void resolve_and_forget(void **state)
 	struct write w;
 	struct hold h;
 	struct record_view v;
-	struct ledger_answer a = {200, {"by hand", 7}};
+	struct ledger_answer a = {.status = 200, .blob = {"by hand", 7}};
 
 	(void)state;
 	write_make(&w, 1, 0);
@@ -818,7 +818,7 @@ static void full_ledger_still_answers(void **state)
 {
 	struct write w;
 	struct hold h;
-	struct ledger_answer a = {201, {"0123456789", 10}};
+	struct ledger_answer a = {.status = 201, .blob = {"0123456789", 10}};
 	unsigned n = 0;
 	int rc;
 
@@ -1094,7 +1094,7 @@ static void a_hole_in_the_heap_does_not_end_it(void **state)
 {
 	static char body[3000];
 	struct write w[4];
-	struct ledger_answer a = {200, {body, sizeof(body)}};
+	struct ledger_answer a = {.status = 200, .blob = {body, sizeof(body)}};
 	struct record_view v;
 	struct buf blob = {0};
 	struct hold h;

@@ -41,7 +41,7 @@ static bool so_pair(void *db, const struct item *item)
 	                         .ttl_us = INT64_C(86400000000),
 	                         .tombstone_us = INT64_C(86400000000),
 	                         .run = 1};
-	struct ledger_answer answer = {200, {item->answer, ANSWER_BYTES}};
+	struct ledger_answer answer = {.status = 200, .blob = {item->answer, ANSWER_BYTES}};
 	struct hold hold;
 
 	for (int i = 0; i < LEDGER_HASH; i++)
