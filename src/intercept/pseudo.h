@@ -51,7 +51,7 @@ void pseudo_step(struct pseudo *p);
 /* libcurl's message about a native one. */
 void pseudo_performed(struct pseudo *p, CURLcode code);
 
-/* When there is something to do: 0 for now, MULTI_NEVER for not until it is told. */
+/* When there is something to do: 0 for at once, MULTI_NEVER for not until it is told. */
 int64_t pseudo_due_us(const struct pseudo *p, int64_t now_us);
 /* Not over, and not counted by libcurl. */
 bool pseudo_is_ours(const struct pseudo *p);

@@ -1,7 +1,7 @@
 /* What `ledger recover` could not read: a stretch of time in which writes were made that nobody
  * remembers any more.
  *
- * A write that is asked for now may be a retry of one of them. So as long as the stretch is not
+ * A write that is asked for today may be a retry of one of them. So as long as the stretch is not
  * settled, a write without a record is in doubt if its operation was in use then. The operations
  * are known by their hashes; where even that was lost, it means every one. It is written once, into
  * a ledger that nobody uses yet, and later only opened or closed by one word. */
