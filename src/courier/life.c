@@ -2,13 +2,13 @@
  *
  * Background: one detached thread per courier, with all signals blocked, from the first orphan on
  * until none is in flight. Exit: the exiting thread drives what has passed its gate, each attempt
- * for its own exit_wait; what has not is withdrawn. The leadership is then kept for ever, so that
- * destructors of libraries never meet a driver at work, and connections at rest are closed. Fork:
- * the child has the memory of its parent's attempts but not the right to end them. Their tapes end
- * with an error, their sockets are closed without a TLS goodbye, the CURLM is left alone and
- * leaked, and the next write of the child makes a new courier. None of the plan's calls is made
- * there: the records are the parent's. The one exception is the child that exit itself makes
- * (detach.c). */
+ * for its own exit_wait, until SIGINT or SIGTERM comes; what has not is withdrawn. The leadership
+ * is then kept for ever, so that destructors of libraries never meet a driver at work, and
+ * connections at rest are closed. Fork: the child has the memory of its parent's attempts but not
+ * the right to end them. Their tapes end with an error, their sockets are closed without a TLS
+ * goodbye, the CURLM is left alone and leaked, and the next write of the child makes a new courier.
+ * None of the plan's calls is made there: the records are the parent's. The one exception is the
+ * child that exit itself makes (detach.c). */
 #include "courier/detach.h"
 
 #include <errno.h>
@@ -18,7 +18,17 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LIFE_STACK = 512 << 10, QUIET_PATIENCE_MS = 200, LOCK_PATIENCE_S = 1 };
+enum {
+	LIFE_STACK = 512 << 10,
+	QUIET_PATIENCE_MS = 200,
+	LOCK_PATIENCE_S = 1,
+	EXIT_SLICE_US = 50000
+};
+
+/* Signals that end the waiting at exit. */
+struct exit_watch {
+	sigset_t set, old;
+};
 
 /* --- background --- */
 
@@ -181,14 +191,53 @@ static void life_goodbye(struct courier *c)
 	shield_down(&shield);
 }
 
-static void life_exit_end(struct courier *c)
+/* Who sends SIGINT or SIGTERM to a process that waits at its end wants it gone. A program may have
+ * handlers that only note the signal, so it is kept in the mask and looked for between slices; what
+ * the program itself blocks is its own business. */
+static void life_watch(struct exit_watch *w)
+{
+	static const int watched[] = {SIGINT, SIGTERM};
+	sigset_t pending;
+
+	sigemptyset(&w->set);
+	pthread_sigmask(SIG_SETMASK, NULL, &w->old);
+	sigpending(&pending);
+	for (size_t i = 0; i < sizeof(watched) / sizeof(*watched); i++)
+		if (!sigismember(&w->old, watched[i]) && !sigismember(&pending, watched[i]))
+			sigaddset(&w->set, watched[i]);
+	pthread_sigmask(SIG_BLOCK, &w->set, NULL);
+}
+
+static bool life_called(const struct exit_watch *w)
+{
+	sigset_t pending;
+
+	sigpending(&pending);
+	return (sigismember(&w->set, SIGINT) && sigismember(&pending, SIGINT)) ||
+	       (sigismember(&w->set, SIGTERM) && sigismember(&pending, SIGTERM));
+}
+
+/* With the lock held. The slack lets the driver mark the last ones itself. */
+static void life_exit_wait(struct courier *c, const struct exit_watch *w)
+{
+	int64_t end = life_last_exit(c) + 500000, now;
+
+	while (!c->closed && !life_may_go(c, NULL) && !life_called(w)) {
+		now = courier_now();
+		if (now >= end)
+			break;
+		courier_drive(c, life_may_go, NULL,
+		              now + EXIT_SLICE_US < end ? now + EXIT_SLICE_US : end);
+	}
+}
+
+static void life_exit_end(struct courier *c, const struct exit_watch *w)
 {
 	bool at_rest;
 
 	if (!c->exit_us || !life_lock(&c->lock))
 		return;
-	/* the slack lets the driver mark the last ones itself */
-	courier_drive(c, life_may_go, NULL, life_last_exit(c) + 500000);
+	life_exit_wait(c, w);
 	life_abandon_rest(c);
 	at_rest = !c->driven && !c->all;
 	life_close(c);
@@ -200,9 +249,11 @@ static void life_exit_end(struct courier *c)
 void courier_at_exit(void)
 {
 	int keep = errno;
+	struct exit_watch watch;
 	int64_t now;
 
 	courier_detach();
+	life_watch(&watch);
 	now = courier_now();
 	if (life_lock(&courier_table_lock)) {
 		struct courier *all = courier_table;
@@ -211,8 +262,9 @@ void courier_at_exit(void)
 		for (struct courier *c = all; c; c = c->next)
 			life_exit_begin(c, now, c != all);
 		for (struct courier *c = all; c; c = c->next)
-			life_exit_end(c);
+			life_exit_end(c, &watch);
 	}
+	pthread_sigmask(SIG_SETMASK, &watch.old, NULL); /* what came meanwhile arrives here */
 	errno = keep;
 }
 

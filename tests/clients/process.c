@@ -340,6 +340,21 @@ static int timed_out(void)
 	return 4;
 }
 
+static void note(int signal)
+{
+	(void)signal;
+}
+
+/* Its handlers only note the signal. */
+static int timed_out_with_handlers(void)
+{
+	struct sigaction act = {.sa_handler = note};
+
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGTERM, &act, NULL);
+	return timed_out();
+}
+
 static int once_late(void)
 {
 	post("n=1", "?late=2", 0);
@@ -387,7 +402,8 @@ static const struct {
         {"memory", limit_memory},   {"descriptors", many_descriptors},
         {"filter", strict_filter},  {"end", end},
         {"timeout", timed_out},     {"timeouts", timed_out_twice},
-        {"one", once_late},         {"signals", signal_state},
+        {"one", once_late},         {"handlers", timed_out_with_handlers},
+        {"signals", signal_state},
 };
 
 int main(int argc, char **argv)

@@ -234,6 +234,20 @@ def test_a_signal_ends_the_wait_at_once(world, server, name):
     assert record["in_doubt"], record
 
 
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_also_where_the_program_has_handlers(world, server, name):
+    world.policy(exit_wait="5s")
+    process = world.start([client("process"), "handlers", server.base + "/orders"])
+    assert process.stdout.readline().startswith("28 ")
+    time.sleep(0.3)
+    began = time.monotonic()
+    process.send_signal(getattr(signal, name))
+    process.wait(timeout=10)
+    assert process.returncode == 4 and time.monotonic() - began < 0.5 * SLOW
+    record, = world.records()
+    assert record["in_doubt"], record
+
+
 @pytest.mark.parametrize("wait, most", [("0s", 1.0), ("500ms", 1.6)])
 def test_the_wait_is_bounded(world, server, wait, most):
     world.policy(exit_wait=wait)
