@@ -5,7 +5,7 @@ import re
 import pytest
 
 from harness import SLOW, client, have
-from programs import PROGRAMS
+from programs import MULTI_PROGRAMS, PROGRAMS
 
 RULE = {"match": "POST,PUT http://127.0.0.1:*/orders/**"}
 
@@ -115,18 +115,19 @@ def test_every_program_of_the_fault_table_sends_the_same(world, server, name):
     assert all("fingerprint" in e and e["wire_sends"] == 1 for e in events)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", {**PROGRAMS, **MULTI_PROGRAMS})
 def test_each_wire_send_and_each_call_is_counted(world, server, name):
     """The server's own list against the log, also where nothing comes back and where libcurl sends a second time."""
+    program = {**PROGRAMS, **MULTI_PROGRAMS}[name]
     world.policy(top={"mode": "audit"}, match="POST,PUT,PATCH,DELETE http://127.0.0.1:*/orders")
     for fault in ("cut=1", "redirect=307&to=/orders", "auth=basic"):
         server.reset()
         before = len(world.events())
-        PROGRAMS[name].run(world, server.base + "/orders?" + fault, 20, "u:p" if "auth" in fault else "")
+        program.run(world, server.base + "/orders?" + fault, 20, "u:p" if "auth" in fault else "")
         events = world.events()[before:]
         assert sum(e["wire_sends"] for e in events) == len(server.writes()), (fault, events)
         assert all(e["event"] == "write" for e in events) and len(events) >= 1
-        if not PROGRAMS[name].retries and not PROGRAMS[name].redirects:
+        if not program.retries and not program.redirects:
             assert len(events) == 1, "one call, one event"
 
 

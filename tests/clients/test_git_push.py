@@ -1,4 +1,5 @@
 """git push: git-remote-http runs libcurl (GnuTLS) by curl_multi_fdset, select and curl_multi_perform."""
+import json
 import os
 import re
 
@@ -6,7 +7,8 @@ import pytest
 
 from gitserver import GitServer, unchunked
 
-RULE = {"operation": "git.push", "match": "POST http://127.0.0.1:*/{repository}/git-receive-pack"}# git has no other time limit than this
+RULE = {"operation": "git.push", "match": "POST http://127.0.0.1:*/{repository}/git-receive-pack"}
+# git has no other time limit than this
 IMPATIENT = ("http.lowSpeedLimit=100000", "http.lowSpeedTime=1")
 
 
@@ -114,3 +116,15 @@ def test_refused_and_resolved(world, served):
     assert resolved.rc == 0, resolved
     third = pusher.push()
     assert third.rc == 0 and server.pushes == 1 and len(server.writes()) == 2, third
+
+
+def test_audit_sees_that_it_was_sent_twice(world, served):
+    """The report names the cause, and what enforce would have done."""
+    server = served(cut="1", times="1")
+    pusher = Pusher(world, server)
+    world.policy(top={"mode": "audit"}, **RULE)
+    assert pusher.push().rc != 0 and server.executions == 2
+    report = json.loads(world.cli("report", "--json").out)
+    assert {k: v for k, v in report["summary"].items() if v and k not in ("writes", "prevented")} == {"wire_sends": 2, "wire-duplicate": 1}, report
+    attempt, = report["groups"][0]["attempts"]
+    assert attempt["cause"] == "libcurl's own resend: the connection had died" and attempt["exe"].startswith("git-remote-http")
