@@ -87,9 +87,13 @@ static const struct rule *choose(const struct shadow *s, const struct process *p
 
 const struct rule *choose_rule(struct shadow *s, const struct process *process)
 {
-	struct policy_target target = target_of(&s->target, span_of(request_method(&s->options)));
+	const struct rule *rule = matched(s, process);
+	struct policy_target target;
 
-	return choose(s, process, &target, span_of(s->target.query), matched(s, process));
+	if (!rule || rule->when.count == 0) /* most requests: the rest is not even looked at */
+		return rule;
+	target = target_of(&s->target, span_of(request_method(&s->options)));
+	return choose(s, process, &target, span_of(s->target.query), rule);
 }
 
 const struct rule *choose_redirected(const struct shadow *s, const struct process *process,

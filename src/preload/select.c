@@ -28,6 +28,27 @@ struct dlopen_answer {
 	void *jump; /* null: there is no loader to ask */
 };
 
+/* The text of the first libcurl that called itself and its functions, for the stubs: they are
+ * pinned, so what is here once is true for ever. All zero: none yet. The end is stored last. */
+struct self {
+	unsigned long lo, hi;
+	void (*const *fn)(void);
+};
+extern struct self preload_self;
+struct self preload_self;
+
+static void note_self(const struct flavour *flavour)
+{
+	void (*const *none)(void) = 0;
+
+	if (!__atomic_compare_exchange_n(&preload_self.fn, &none, flavour->fn, 0, __ATOMIC_RELAXED,
+	                                 __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(&preload_self.lo, flavour->text_lo, __ATOMIC_RELAXED);
+	/* Release: who sees the end sees the rest. */
+	__atomic_store_n(&preload_self.hi, flavour->text_hi, __ATOMIC_RELEASE);
+}
+
 /* Called by the stubs only. */
 void *preload_select(int index, unsigned long caller, const unsigned long *args);
 struct dlsym_answer preload_dlsym(void *handle, const char *name, const char *version,
@@ -59,8 +80,10 @@ void *preload_select(int index, unsigned long caller, const unsigned long *args)
 
 	if (!real)
 		return degraded_missing(function);
-	if (caller >= flavour->text_lo && caller < flavour->text_hi)
+	if (caller >= flavour->text_lo && caller < flavour->text_hi) {
+		note_self(flavour);
 		return real;
+	}
 	if (environ_is_disabled())
 		return real;
 	if (core_ensure() != CORE_LOADED)
