@@ -7,6 +7,7 @@
 #include "loops.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* As GDAL: no message is ever read, the status says it. */
 static void never_read(void)
@@ -222,7 +223,7 @@ static void timeouts(void)
 	finish(&t);
 }
 
-static volatile bool woken;
+static atomic_bool woken;
 
 static void *waker(void *ctx)
 {
