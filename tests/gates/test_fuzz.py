@@ -5,6 +5,7 @@ import subprocess
 TARGETS = ["answer", "form", "json", "jwt", "ledger", "multipart", "policy", "url"]
 SOAK = bool(os.environ.get("SENDONCE_SOAK"))
 LIMIT = ["-runs=10000000"] if SOAK else ["-max_total_time=15"]
+LONGEST = {"ledger": 321}  # a byte of choices and 64 changes
 
 
 SEEDS = {
@@ -31,8 +32,8 @@ def seeds(root, folder, name):
 def start(build, root, folder, name):
     corpus = folder / name
     corpus.mkdir()
-    command = [str(build / "fuzz" / name), *LIMIT, "-max_len=4096", "-rss_limit_mb=1024", "-artifact_prefix=%s/" % folder,
-               str(corpus), *seeds(root, folder, name)]
+    command = [str(build / "fuzz" / name), *LIMIT, "-max_len=%d" % LONGEST.get(name, 4096), "-timeout=30", "-rss_limit_mb=1024",
+               "-artifact_prefix=%s/" % folder, str(corpus), *seeds(root, folder, name)]
     log = open(folder / (name + ".log"), "w+")
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder), log
 
