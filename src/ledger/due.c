@@ -114,21 +114,36 @@ bool due_has_empty(const struct ledger *l, uint64_t group)
 	return atomic_load_explicit(&group_at(l, group)->emptied, memory_order_relaxed) != 0;
 }
 
-static void count_down(shared64 *count, bool to_zero)
+void due_empty_at_least(struct ledger *l, uint64_t group, uint64_t count)
 {
-	uint64_t seen = atomic_load_explicit(count, memory_order_relaxed);
+	shared64 *emptied = &group_at(l, group)->emptied;
+	uint64_t seen = atomic_load_explicit(emptied, memory_order_relaxed);
 
-	while (seen &&
-	       !atomic_compare_exchange_weak_explicit(count, &seen, to_zero ? 0 : seen - 1,
-	                                              memory_order_relaxed, memory_order_relaxed))
-		;
+	if (seen >= count || !file_ready(l, emptied, sizeof(*emptied)) || !file_header_ready(l))
+		return;
+	/* Relaxed: hints. Whoever is faster knows as much. */
+	if (atomic_compare_exchange_strong_explicit(emptied, &seen, count, memory_order_relaxed,
+	                                            memory_order_relaxed))
+		atomic_fetch_add_explicit(&l->header->emptied, count - seen, memory_order_relaxed);
+}
+
+/* Returns what was taken off. */
+static uint64_t count_down(shared64 *count, uint64_t most)
+{
+	uint64_t seen = atomic_load_explicit(count, memory_order_relaxed), off;
+
+	do {
+		off = seen < most ? seen : most;
+	} while (off && !atomic_compare_exchange_weak_explicit(count, &seen, seen - off,
+	                                                       memory_order_relaxed,
+	                                                       memory_order_relaxed));
+	return off;
 }
 
 void due_filled(struct ledger *l, uint64_t group, bool none_left)
 {
 	if (!file_ready(l, group_at(l, group), sizeof(struct layout_group)))
 		return;
-	count_down(&group_at(l, group)->emptied, none_left);
-	if (!none_left)
-		count_down(&l->header->emptied, false);
+	count_down(&l->header->emptied,
+	           count_down(&group_at(l, group)->emptied, none_left ? UINT64_MAX : 1));
 }

@@ -232,6 +232,30 @@ static uint64_t quick_steps(struct ledger *l)
 	                                                                      : HEAP_GLANCE;
 }
 
+/* Who found nothing in a walk through everything need not walk again at once. What another process
+ * gives back meanwhile is found by a glance, or a second later. `heap_none`: second of
+ * CLOCK_BOOTTIME 32, units 32. */
+static bool walk_is_vain(struct ledger *l, uint64_t need, struct stamp now)
+{
+	/* Relaxed: a note of this process. */
+	uint64_t seen = atomic_load_explicit(&l->heap_none, memory_order_relaxed);
+
+	return seen && seen >> 32 == ((uint64_t)(now.boot_us / 1000000) & UINT32_MAX) &&
+	       need >= (seen & UINT32_MAX);
+}
+
+static uint64_t heap_walk(struct ledger *l, uint64_t need, struct stamp now, uint64_t *have)
+{
+	uint64_t second = (uint64_t)(now.boot_us / 1000000) & UINT32_MAX, unit;
+
+	if (walk_is_vain(l, need, now))
+		return 0;
+	unit = heap_search(l, need, UINT64_MAX, now, have);
+	if (!unit)
+		atomic_store_explicit(&l->heap_none, second << 32 | need, memory_order_relaxed);
+	return unit;
+}
+
 uint32_t heap_take(struct ledger *l, size_t n, enum extent_kind kind, uint64_t parent,
                    struct stamp now)
 {
@@ -254,7 +278,7 @@ uint32_t heap_take(struct ledger *l, size_t n, enum extent_kind kind, uint64_t p
 			                      memory_order_release);
 			goto done;
 		}
-		unit = heap_search(l, need, UINT64_MAX, now, &have);
+		unit = heap_walk(l, need, now, &have);
 	}
 	if (unit)
 		extent_take(l, unit, have, need, kind, parent, now);
@@ -274,6 +298,8 @@ void heap_give(struct ledger *l, uint32_t unit, uint64_t parent)
 	    atomic_load_explicit(&extent_at(l, unit)->parent, memory_order_acquire) != parent ||
 	    !file_ready(l, extent_at(l, unit), LAYOUT_UNIT))
 		return;
+	/* Relaxed: a note of this process. */
+	atomic_store_explicit(&l->heap_none, 0, memory_order_relaxed);
 	/* Release: our reads and writes of the extent end before its next user's begin. */
 	atomic_compare_exchange_strong_explicit(&extent_at(l, unit)->word, &word,
 	                                        (word & ~(UINT64_C(15) << 36)) |

@@ -18,14 +18,15 @@ struct ledger {
 	struct layout_fixed fixed; /* our own checked copy: the file's cannot move our bounds */
 	int64_t max_response;
 	bool durable, read_only;
-	bool populate; /* a copy-on-write file system: before every change */
-	shared64 self; /* owner slot of this process: owner.c */
-	shared64 grant, grant_size, hole_cursor; /* places taken and not used yet: place.c */
+	bool populate;              /* a copy-on-write file system: before every change */
+	shared64 self;              /* owner slot of this process: owner.c */
+	shared64 grant, grant_size; /* places taken and not used yet: place.c */
 	shared64 sweep_cursor;
 	shared64 level;              /* of the index, as seen last: index.c */
 	bool group;                  /* 0660, several users: access.c */
 	bool set_aside;              /* a damaged file is moved away: aside.c */
 	_Atomic bool heap_free_seen; /* the last search of the heap found room: heap.c */
+	shared64 heap_none;          /* when a walk through the heap was in vain: heap.c */
 	_Atomic bool torn;           /* local, because the file's own word could not be trusted */
 	char warning[256];
 	char path[];
@@ -250,6 +251,8 @@ void due_note(struct ledger *l, uint64_t number, uint64_t when);
 uint64_t due_begin(struct ledger *l, uint64_t group, struct stamp now);
 void due_end(struct ledger *l, uint64_t group, uint64_t token, uint64_t next);
 void due_emptied(struct ledger *l, uint64_t number);
+/* A look found so many empty places in the group. */
+void due_empty_at_least(struct ledger *l, uint64_t group, uint64_t count);
 void due_filled(struct ledger *l, uint64_t group, bool none_left);
 bool due_has_empty(const struct ledger *l, uint64_t group);
 
@@ -274,6 +277,9 @@ bool answer_attach(struct ledger *l, struct change *c, const struct ledger_answe
 /* Looks for what is over: in a few groups, or, when `count` is not less than the number of records,
  * at every one of them. */
 void sweep_some(struct ledger *l, uint64_t count, struct stamp now);
+/* Before a write is refused for want of room: what is over or unused, in a bounded number of steps.
+ */
+void sweep_for_room(struct ledger *l, struct stamp now);
 /* Looks at one record; true when it is empty afterwards. */
 bool sweep_one(struct ledger *l, struct layout_record *rec, struct stamp now);
 

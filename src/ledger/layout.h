@@ -77,7 +77,8 @@ struct layout_header {
 	shared64 next_record; /* never used beyond */
 	shared64 emptied;     /* places that became empty again, about */
 	uint64_t next_pad[6];
-	shared64 record_cursor, sweep_cursor;
+	shared64 record_cursor;
+	shared64 looked;     /* how far everything was looked at for want of room: sweep.c */
 	shared64 index_left; /* levels below have no empty word any more */
 	shared64 heap_boot;  /* in which heap_cursor was set */
 	uint8_t cursors_pad[512 - 256 - 20 * 8];

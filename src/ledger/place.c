@@ -2,11 +2,12 @@
  *
  * First a place that became empty again; else the next of a few that this process took for itself,
  * one, then two, four, at most 48 at a time, so that a process that writes much stays on pages of
- * its own and one that writes once takes one place. When all were taken once, whatever is empty.
+ * its own and one that writes once takes one place. When all were taken once, what is noted as
+ * empty anywhere; a write that finds none has everything looked at, and noted (sweep.c).
  * A place is ours from the moment its lock is, which is also what keeps the sweep away. */
 #include "ledger/internal.h"
 
-enum { GRANT_MOST = 48, EMPTY_SEARCH = 64 };
+enum { GRANT_MOST = 48, EMPTY_SEARCH = 64, EMPTY_SEARCH_LAST = 8192 };
 
 static bool record_unused(struct layout_record *rec)
 {
@@ -43,7 +44,7 @@ static struct layout_record *place_in_group(struct ledger *l, uint64_t group, ui
 }
 
 /* Looks at some groups, from where the last one was found. */
-static struct layout_record *place_emptied(struct ledger *l, uint64_t *token)
+static struct layout_record *place_emptied(struct ledger *l, uint64_t search, uint64_t *token)
 {
 	uint64_t groups = (record_end(l) + LAYOUT_GROUP - 1) / LAYOUT_GROUP, at;
 	struct layout_record *rec = NULL;
@@ -51,11 +52,11 @@ static struct layout_record *place_emptied(struct ledger *l, uint64_t *token)
 	if (groups == 0 || atomic_load_explicit(&l->header->emptied, memory_order_relaxed) == 0)
 		return NULL;
 	at = atomic_load_explicit(&l->header->record_cursor, memory_order_relaxed) % groups;
-	for (unsigned i = 0; i < EMPTY_SEARCH && !rec; i++) {
+	for (uint64_t i = 0; i < search && i < groups && !rec; i++) {
 		if (due_has_empty(l, at))
 			rec = place_in_group(l, at, token);
 		if (!rec)
-			at = (at + 1) % groups;
+			at = at + 1 < groups ? at + 1 : 0;
 	}
 	/* Relaxed: where the next search begins orders nothing. */
 	atomic_store_explicit(&l->header->record_cursor, at, memory_order_relaxed);
@@ -118,24 +119,9 @@ static bool grant_take(struct ledger *l, uint64_t *number)
 	return true;
 }
 
-/* Everything, once: what dead processes took and did not use is found here only. */
-static struct layout_record *place_anywhere(struct ledger *l, uint64_t *token)
-{
-	uint64_t end = record_end(l);
-	uint64_t from = atomic_load_explicit(&l->hole_cursor, memory_order_relaxed);
-
-	for (uint64_t i = 0; i < end; i++) {
-		if (!place_lock(l, record_at(l, (from + i) % end), token))
-			continue;
-		atomic_store_explicit(&l->hole_cursor, (from + i) % end, memory_order_relaxed);
-		return record_at(l, (from + i) % end);
-	}
-	return NULL;
-}
-
 struct layout_record *place_take(struct ledger *l, uint64_t *token)
 {
-	struct layout_record *rec = place_emptied(l, token);
+	struct layout_record *rec = place_emptied(l, EMPTY_SEARCH, token);
 	uint64_t number;
 
 	/* After a power loss some beyond the mark may be in use. */
@@ -143,8 +129,5 @@ struct layout_record *place_take(struct ledger *l, uint64_t *token)
 		if (place_lock(l, record_at(l, number), token))
 			rec = record_at(l, number);
 	}
-	if (!rec && atomic_load_explicit(&l->header->next_record, memory_order_relaxed) >=
-	                    l->fixed.record_count)
-		rec = place_anywhere(l, token);
-	return rec;
+	return rec ? rec : place_emptied(l, EMPTY_SEARCH_LAST, token);
 }

@@ -429,8 +429,7 @@ int ledger_reserve(struct ledger *l, const struct record_new *rec, const struct 
 	if (self.slot != 0)
 		rc = reserve(l, rec, over, self, now, out);
 	if (self.slot != 0 && rc == LEDGER_FULL) {
-		/* Everything that is over at once, before a write is refused. */
-		sweep_some(l, l->fixed.record_count, now);
+		sweep_for_room(l, now);
 		rc = reserve(l, rec, over, self, now, out);
 	}
 	if (rc == LEDGER_OK) {

@@ -1,4 +1,4 @@
-/* Expiry: a few records a reserve, no thread.
+/* Expiry: a few records a reserve, no thread. Also what a write does that finds no room.
  *
  * Records are looked at in groups of 12, and only when something in one may be over (due.c).
  * done + ttl -> tombstone (answer and facts go back to the heap); freed + ttl -> the same;
@@ -8,6 +8,8 @@
 #include "ledger/internal.h"
 
 #define LOOK_AGAIN_US INT64_C(5000000)
+/* For one write that finds no room. */
+enum { ROOM_GROUPS = 8192, ROOM_SWEEPS = 8, ROOM_LOOKS = 65536, ROOM_PAUSE_SECONDS = 60 };
 
 /* The record's lock is held, its word says REC_NONE. */
 static void unlink_place(struct ledger *l, struct layout_record *rec)
@@ -155,30 +157,43 @@ static uint64_t next_look(struct ledger *l, struct layout_record *rec, struct st
 	return due && due < soon ? soon : due;
 }
 
-static void sweep_group(struct ledger *l, uint64_t group, uint64_t token, struct stamp now)
+/* Every record of a group. Returns how many places in it are empty, and when to look again. */
+static uint64_t sweep_group(struct ledger *l, uint64_t group, struct stamp now, uint64_t *next)
 {
-	uint64_t first = group * LAYOUT_GROUP, end = record_end(l), next = 0, look;
+	uint64_t first = group * LAYOUT_GROUP, end = record_end(l), empty = 0, look;
 
+	*next = 0;
 	for (uint64_t n = first; n < first + LAYOUT_GROUP && n < end; n++) {
-		sweep_one(l, record_at(l, n), now);
+		empty += sweep_one(l, record_at(l, n), now);
 		look = next_look(l, record_at(l, n), now);
-		if (look && (!next || look < next))
-			next = look;
+		if (look && (!*next || look < *next))
+			*next = look;
 	}
-	due_end(l, group, token, next);
+	return empty;
+}
+
+/* Whatever its moment says; that is put right, and places nobody uses are noted: what dead
+ * processes took and did not use is found here only. */
+static void look_at_group(struct ledger *l, uint64_t group, struct stamp now)
+{
+	uint64_t next, empty = sweep_group(l, group, now, &next);
+
+	due_note(l, group * LAYOUT_GROUP, next);
+	due_empty_at_least(l, group, empty);
+}
+
+static uint64_t group_end(const struct ledger *l)
+{
+	return (record_end(l) + LAYOUT_GROUP - 1) / LAYOUT_GROUP;
 }
 
 /* The cursor goes round by itself: a count that only grows, taken modulo an end that grows with it,
  * would stay where it is while every reservation is a new record. */
-void sweep_some(struct ledger *l, uint64_t count, struct stamp now)
+static void sweep_due(struct ledger *l, uint64_t count, unsigned sweeps, struct stamp now)
 {
-	uint64_t end = record_end(l), groups = (end + LAYOUT_GROUP - 1) / LAYOUT_GROUP, at, token;
+	uint64_t groups = group_end(l), at, token, next;
 
-	for (uint64_t n = 0; count >= end && n < end; n++)
-		sweep_one(l, record_at(l, n), now);
-	if (count >= end)
-		return;
-	for (uint64_t i = 0; i < count; i++) {
+	for (uint64_t i = 0; i < count && i < groups && sweeps; i++) {
 		/* Relaxed: where it looks next orders nothing; two that meet look twice. */
 		at = atomic_load_explicit(&l->sweep_cursor, memory_order_relaxed);
 		at = at < groups ? at : 0;
@@ -186,7 +201,54 @@ void sweep_some(struct ledger *l, uint64_t count, struct stamp now)
 		token = due_begin(l, at, now);
 		if (!token)
 			continue;
-		sweep_group(l, at, token, now);
+		sweep_group(l, at, now, &next);
+		due_end(l, at, token, next);
+		sweeps--;
+	}
+}
+
+void sweep_some(struct ledger *l, uint64_t count, struct stamp now)
+{
+	if (count < record_end(l)) {
+		sweep_due(l, count, 1, now);
 		return;
 	}
+	for (uint64_t group = 0; group < group_end(l); group++)
+		look_at_group(l, group, now);
+}
+
+/* The next part of the look at everything is ours. `looked`: the second of CLOCK_BOOTTIME in which
+ * this round began 32, and its next group 32. Who dies over his part leaves it to the next round.
+ */
+static bool look_claim(struct ledger *l, uint64_t *from, struct stamp now)
+{
+	uint64_t seen = atomic_load_explicit(&l->header->looked, memory_order_relaxed);
+	uint64_t second = (uint64_t)(now.boot_us / 1000000) & UINT32_MAX, began = seen >> 32;
+
+	*from = seen & UINT32_MAX;
+	if (*from >= group_end(l)) {
+		if (second >= began && second - began < ROOM_PAUSE_SECONDS)
+			return false;
+		*from = 0;
+	}
+	began = *from ? began : second;
+	/* Relaxed: numbers only. */
+	return atomic_compare_exchange_strong_explicit(
+	        &l->header->looked, &seen, began << 32 | (*from + ROOM_LOOKS / LAYOUT_GROUP),
+	        memory_order_relaxed, memory_order_relaxed);
+}
+
+/* What the moments of the groups and the notes of empty places do not say (a power loss took them,
+ * the clock jumped, a process died with places it had taken) a look at everything does; after that
+ * they say everything, so once a minute is enough, for all processes together. */
+void sweep_for_room(struct ledger *l, struct stamp now)
+{
+	uint64_t from, end;
+
+	sweep_due(l, ROOM_GROUPS, ROOM_SWEEPS, now);
+	if (!look_claim(l, &from, now))
+		return;
+	end = from + ROOM_LOOKS / LAYOUT_GROUP;
+	for (; from < end && from < group_end(l); from++)
+		look_at_group(l, from, now);
 }

@@ -2,7 +2,7 @@
  * be walked to its end.
  *
  * heap.c is included with stores that count; the one that is to be the last jumps out, and the
- * table lock is opened as for a dead holder. */
+ * table lock is opened as for a dead holder. Its loads count as well: how far it walked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,6 +20,7 @@
 static jmp_buf death;
 static unsigned stores, last_store; /* 0: lives for ever */
 static unsigned died_at;            /* for messages */
+static unsigned loads;
 
 static void may_die(void)
 {
@@ -29,6 +30,8 @@ static void may_die(void)
 
 #undef atomic_store_explicit
 #define atomic_store_explicit(at, value, order) (may_die(), (void)(order), (void)(*(at) = (value)))
+#undef atomic_load_explicit
+#define atomic_load_explicit(at, order) (loads++, (void)(order), *(at))
 #include "ledger/heap.c"
 
 static char folder[] = "/tmp/sendonce-heap-XXXXXX";
@@ -166,11 +169,48 @@ static void who_dies_in_a_full_heap_leaves_no_overlap(void **state)
 	}
 }
 
+static unsigned loads_of_a_take(struct ledger *l, uint64_t units, struct stamp now, bool fits)
+{
+	loads = 0;
+	assert_true((take(l, units, now) != 0) == fits);
+	return loads;
+}
+
+/* Every answer that does not fit would walk through everything, under the table lock. */
+static void a_full_heap_is_not_walked_by_everybody(void **state)
+{
+	struct ledger_options o = {.path = path, .max_response = 4096};
+	struct ledger_error e;
+	struct stamp now = clock_now(), later = now;
+	struct ledger *l = open_new(), *other;
+	uint32_t far;
+
+	(void)state;
+	later.boot_us += 1000000;
+	fill(l, now);
+	far = (uint32_t)taken[count * 2 / 3].from;
+	assert_true(loads_of_a_take(l, 1, later, false) > 500);
+	for (unsigned i = 0; i < 20; i++)
+		assert_true(loads_of_a_take(l, 1 + i % 3, later, false) < 100);
+	/* what this process gives back is there at once */
+	heap_give(l, far, PARENT);
+	loads_of_a_take(l, 1, later, true);
+	loads_of_a_take(l, 1, later, false);
+	/* what another one does, a second later at most */
+	assert_int_equal(ledger_open(&o, &other, &e), LEDGER_OK);
+	heap_give(other, far, PARENT);
+	later.boot_us += 1000000;
+	loads_of_a_take(l, 1, later, true);
+	ledger_close(other);
+	ledger_close(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(who_dies_while_taking_room_leaves_no_overlap),
 	        cmocka_unit_test(who_dies_in_a_full_heap_leaves_no_overlap),
+	        cmocka_unit_test(a_full_heap_is_not_walked_by_everybody),
 	};
 	int failed;
 
