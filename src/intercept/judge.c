@@ -60,6 +60,8 @@ struct asked write_asked(const struct writing *w, const struct record_view *view
 	        .own_key_matches =
 	                w->id.has_own_key &&
 	                (view->hit == HIT_OWN_KEY || strcmp(view->key, w->id.own_key_text) == 0),
+	        .other_content = view->hit == HIT_OWN_KEY &&
+	                         memcmp(view->content, w->id.content, LEDGER_HASH) != 0,
 	        .account_opaque = w->id.account_opaque,
 	        .fingerprint = w->id.fingerprint,
 	        .wire_body = w->id.wire_body,

@@ -139,9 +139,30 @@ static bool is_undecided(const struct view *v)
 	}
 }
 
-static bool same_fingerprint(const struct view *v)
+enum match { MATCH_SAME, MATCH_OTHER, MATCH_NOT_KNOWN };
+
+static bool same_print(const struct view *v)
 {
 	return memcmp(v->record->fingerprint, v->asked->fingerprint, LEDGER_HASH) == 0;
+}
+
+/* What it was written with was damaged, and none of it is shown: no fingerprint, no settings. */
+static bool facts_are_gone(const struct view *v)
+{
+	static const uint8_t none[LEDGER_HASH];
+
+	return memcmp(v->record->fingerprint, none, LEDGER_HASH) == 0 && !same_print(v);
+}
+
+/* A fingerprint that is gone does not differ. The record's content still tells, but for what the
+ * rule's `must_match` adds to it. */
+static enum match match(const struct view *v)
+{
+	if (same_print(v))
+		return MATCH_SAME;
+	if (!facts_are_gone(v) || (v->record->hit == HIT_OWN_KEY && v->asked->other_content))
+		return MATCH_OTHER;
+	return v->rule->must_match.count ? MATCH_NOT_KNOWN : MATCH_SAME;
 }
 
 static bool has_key_of_record(const struct view *v)
@@ -181,7 +202,7 @@ static bool since_delivery(const struct view *v, int64_t limit)
 static bool replay_mode_hit(const struct view *v)
 {
 	return v->asked->mode == MODE_REPLAY && v->record->state == REC_DONE && is_ours(v) &&
-	       v->record->answer_kept && same_fingerprint(v);
+	       v->record->answer_kept && match(v) == MATCH_SAME;
 }
 
 static bool replay_mode(const struct view *v)
@@ -197,7 +218,7 @@ static bool key_missing(const struct view *v)
 static bool key_used_otherwise(const struct view *v)
 {
 	return is_ours(v) && v->standing != IS_NONE && v->standing != IS_FREED &&
-	       v->standing != IS_EXPIRED && !same_fingerprint(v);
+	       v->standing != IS_EXPIRED && match(v) == MATCH_OTHER;
 }
 
 static bool other_account_undecided(const struct view *v)
@@ -207,7 +228,7 @@ static bool other_account_undecided(const struct view *v)
 
 static bool other_settings_undecided(const struct view *v)
 {
-	bool other = is_ours(v) && v->record->settings != v->asked->settings;
+	bool other = is_ours(v) && !facts_are_gone(v) && v->record->settings != v->asked->settings;
 
 	return (other || v->record->hit == HIT_OTHER_SETTINGS) && is_undecided(v);
 }
@@ -235,6 +256,12 @@ static bool under_way(const struct view *v)
 	return (v->standing == IS_RESERVED || v->standing == IS_SENT ||
 	        v->standing == IS_UNKNOWN) &&
 	       is_driven(v);
+}
+
+/* What it will be answered may not be what this request would be. */
+static bool under_way_not_known(const struct view *v)
+{
+	return under_way(v) && match(v) == MATCH_NOT_KNOWN;
 }
 
 static bool left_reserved(const struct view *v)
@@ -282,6 +309,11 @@ static bool expired_refuses(const struct view *v)
 static bool expired(const struct view *v)
 {
 	return v->standing == IS_EXPIRED;
+}
+
+static bool done_not_known(const struct view *v)
+{
+	return v->standing == IS_DONE && match(v) == MATCH_NOT_KNOWN;
 }
 
 static bool done_own_key(const struct view *v)
@@ -379,6 +411,7 @@ static const struct row {
         {lost_dropped, {.kind = VERDICT_EXECUTE, .own_record = true, .doubt_dropped = true}},
         {lost, REFUSE(UNKNOWN_OUTCOME)},
         {not_this_write, {.kind = VERDICT_EXECUTE, .own_record = true}},
+        {under_way_not_known, REFUSE(UNKNOWN_OUTCOME)},
         {under_way, {.kind = VERDICT_JOIN}},
         {left_reserved, {.kind = VERDICT_TAKE}},
         {doubt_dropped, {.kind = VERDICT_EXECUTE, .next_generation = true, .doubt_dropped = true}},
@@ -390,6 +423,7 @@ static const struct row {
         {freed, {.kind = VERDICT_EXECUTE}},
         {expired_refuses, REFUSE(EXPIRED)},
         {expired, NEXT_GENERATION},
+        {done_not_known, REFUSE(ANSWER_NOT_KEPT)},
         {done_own_key, REPLAY},
         {done_new_intent, {.kind = VERDICT_EXECUTE, .own_record = true}},
         {done_late, {.kind = VERDICT_REPLAY, .replay_late = true}},

@@ -54,6 +54,8 @@ struct asked {
 	bool has_own_key;
 	bool own_key_matches; /* the record's sent key or one bound to it is this request's own key
 	                       */
+	bool other_content;   /* the record was found by this request's own key, and is of another
+	                         content */
 	bool account_opaque;
 	const uint8_t *fingerprint, *wire_body; /* 32 bytes each */
 	uint64_t settings;

@@ -49,6 +49,50 @@ def test_a_damaged_ledger_is_set_aside_and_refuses_until_a_person_recovers_it(wo
     assert order(world, server, "a=2").status == 201
 
 
+def lose_facts(world):
+    """A byte falls over in what the only record was written with: neither its key nor its fingerprint is shown any more."""
+    record = world.records()[0]
+    with open(world.ledger, "rb") as f:
+        at = f.read().index(record["key"].encode())
+    damage(world.ledger, at - 60, b"?")
+    assert not world.records()[0].get("key")
+    return record["content"]
+
+
+WHO = ["--operator", "ada", "--evidence", "looked at the provider's list"]
+
+
+@pytest.mark.parametrize("said, answered", [(None, (424, "unknown-outcome")), (["--executed"], (409, "answer-not-kept")),
+                                            (["--executed", "--answer"], (200, "ord-1")), (["--not-executed"], (201, "ord-2"))],
+                         ids=str)
+def test_a_write_whose_fingerprint_is_lost_is_no_other_write(world, server, said, answered):
+    """It cannot be compared any more, so it does not differ: the same write is in doubt, and what a person says counts."""
+    assert order(world, server).order == "ord-1"
+    name = lose_facts(world)
+    assert (order(world, server).status, order(world, server).reason) == (424, "unknown-outcome")
+    if said:
+        said = [*said, world.write("answer", '{"id": "ord-1"}')] if "--answer" in said else said
+        resolved = world.cli("ledger", "resolve", name, *said, *WHO)
+        assert resolved.rc == 0, resolved
+    again = order(world, server)
+    assert (again.status, again.order if again.status < 300 else again.reason) == answered
+    assert server.executions == 1 + ("--not-executed" in (said or []))
+
+
+def test_a_lost_fingerprint_and_must_match(world, server):
+    """Whether the amount is the same nobody knows: no answer is given for it, and nothing is sent."""
+    world.policy(identity={"fields": ["a"], "must_match": ["amount"]})
+    assert order(world, server, "a=1&amount=5").order == "ord-1"
+    assert order(world, server, "a=1&amount=6").reason == "key-conflict"
+    name = lose_facts(world)
+    for amount in (5, 6):
+        assert order(world, server, "a=1&amount=%d" % amount).reason == "unknown-outcome"
+    assert world.cli("ledger", "resolve", name, "--executed", "--answer", world.write("answer", "{}"), *WHO).rc == 0
+    for amount in (5, 6):
+        assert order(world, server, "a=1&amount=%d" % amount).reason == "answer-not-kept"
+    assert server.executions == 1
+
+
 def test_run_finds_it_before_anything_starts(world, server):
     order(world, server)
     damage(world.ledger, SECRET_AT)

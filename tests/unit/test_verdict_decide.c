@@ -29,6 +29,10 @@
 #define A_RUN_UNKNOWN (B(D_THIS_RUN_UNKNOWN) | B(D_OTHER_UNKNOWN) | B(D_BOTH_UNKNOWN))
 #define FREED_SAME    (B(S_WITHDRAWN) | B(S_ANSWERED) | B(S_RESOLVED) | B(S_TOMB_WITHDRAWN))
 
+#define KNOWN (B(P_OTHER) | B(P_SAME))
+#define GONE  (B(P_GONE) | B(P_GONE_MUST) | B(P_GONE_OTHER))
+#define EQUAL (B(P_SAME) | B(P_GONE))
+
 #define IS(...)          .allowed = {__VA_ARGS__}
 #define GIVES(what, ...) .verdict = {.kind = VERDICT_##what, __VA_ARGS__}
 #define NO_BECAUSE(why)  .verdict = {.kind = VERDICT_REFUSE, .reason = REASON_##why}
@@ -40,13 +44,13 @@ static const struct {
 } table[] = {
         /* any | mode replay */
         {IS([MODE] = B(REPLAYING), [HIT] = OURS, [STATE] = B(S_DONE) | B(S_EXPIRED),
-            [KEPT] = B(YES), [PRINT] = B(YES)),
+            [KEPT] = B(YES), [PRINT] = EQUAL),
          GIVES(REPLAY)},
         {IS([MODE] = B(REPLAYING)), NO_BECAUSE(REPLAY_MISS)},
         /* any | `required`, no own key */
         {IS([REQUIRED] = B(YES), [OWN] = B(NO_KEY)), NO_BECAUSE(KEY_REQUIRED)},
         /* reserved, sent, unknown, done | fingerprint differs */
-        {IS([HIT] = OURS, [STATE] = IN_FLIGHT | B(S_DONE), [PRINT] = B(NO)),
+        {IS([HIT] = OURS, [STATE] = IN_FLIGHT | B(S_DONE), [PRINT] = B(P_OTHER) | B(P_GONE_OTHER)),
          NO_BECAUSE(KEY_CONFLICT)},
         /* not freed, undelivered | hit only without account, opaque */
         {IS([HIT] = B(H_ACCOUNT), [OPAQUE] = B(YES), [STATE] = IN_FLIGHT),
@@ -54,14 +58,19 @@ static const struct {
         {IS([HIT] = B(H_ACCOUNT), [OPAQUE] = B(YES), [STATE] = B(S_DONE), [WHO] = NOBODY),
          .verdict = {VERDICT_REFUSE, REASON_UNKNOWN_OUTCOME, .generic_text = true}},
         /* not freed, undelivered | other settings, same scope, account, target */
-        {IS([HIT] = OURS, [SETTINGS] = B(NO), [STATE] = IN_FLIGHT), NO_BECAUSE(SETTINGS_CHANGED)},
-        {IS([HIT] = OURS, [SETTINGS] = B(NO), [STATE] = B(S_DONE), [WHO] = NOBODY),
+        {IS([HIT] = OURS, [SETTINGS] = B(NO), [STATE] = IN_FLIGHT, [PRINT] = KNOWN),
+         NO_BECAUSE(SETTINGS_CHANGED)},
+        {IS([HIT] = OURS, [SETTINGS] = B(NO), [STATE] = B(S_DONE), [WHO] = NOBODY, [PRINT] = KNOWN),
          NO_BECAUSE(SETTINGS_CHANGED)},
         {IS([HIT] = B(H_SETTINGS), [STATE] = IN_FLIGHT), NO_BECAUSE(SETTINGS_CHANGED)},
         {IS([HIT] = B(H_SETTINGS), [STATE] = B(S_DONE), [WHO] = NOBODY),
          NO_BECAUSE(SETTINGS_CHANGED)},
         /* a neighbour's record that does not hinder is none */
         {IS([HIT] = B(H_NONE) | B(H_ACCOUNT) | B(H_SETTINGS)), GIVES(EXECUTE, .own_record = true)},
+        /* nobody knows whether `must_match` differs: no answer is shared */
+        {IS([STATE] = IN_FLIGHT, [LEASE] = B(FRESH), [OWNER] = B(O_ALIVE) | B(O_UNKNOWABLE),
+            [PRINT] = B(P_GONE_MUST)),
+         NO_BECAUSE(UNKNOWN_OUTCOME)},
         /* reserved, sent, unknown that is being sent again | lease fresh, owner not known dead */
         {IS([STATE] = IN_FLIGHT, [LEASE] = B(FRESH), [OWNER] = B(O_ALIVE) | B(O_UNKNOWABLE)),
          GIVES(JOIN)},
@@ -85,6 +94,8 @@ static const struct {
         /* expired or its tombstone */
         {IS([STATE] = B(S_EXPIRED) | B(S_TOMB), [ON_EXPIRED] = B(E_REFUSE)), NO_BECAUSE(EXPIRED)},
         {IS([STATE] = B(S_EXPIRED) | B(S_TOMB)), GIVES(EXECUTE, .next_generation = true)},
+        /* the same: it was executed, and what came back may be another request's */
+        {IS([STATE] = B(S_DONE), [PRINT] = B(P_GONE_MUST)), NO_BECAUSE(ANSWER_NOT_KEPT)},
         /* done | hit by own key */
         {IS([STATE] = B(S_DONE), [OWN] = B(ITS_KEY)), GIVES(REPLAY)},
         /* done, delivered | another own key, `trust` */
@@ -168,6 +179,8 @@ static bool can_be(unsigned after)
 		                           : digit[HIT] == H_CONTENT || digit[OWN] != ITS_KEY;
 	if (after == STATE)
 		return (digit[HIT] == H_NONE) == (digit[STATE] == S_NONE);
+	if (after == PRINT)
+		return digit[PRINT] != P_GONE_OTHER || digit[HIT] == H_OWN;
 	/* what ended or was delivered long ago was not sent first in the future */
 	return !ahead || (digit[STATE] != S_EXPIRED && digit[SINCE] == AFTER_30S);
 }
@@ -219,7 +232,8 @@ static void walk(const unsigned *values, unsigned dimension, bits situation)
 		if (set && !(set & B(value)))
 			continue;
 		set_value(dimension, value);
-		if ((dimension == HIT || dimension == STATE || dimension == AGE) &&
+		if ((dimension == HIT || dimension == STATE || dimension == AGE ||
+		     dimension == PRINT) &&
 		    !can_be(dimension == AGE ? AGE + 1 : dimension))
 			continue;
 		walk(values, dimension + 1, situation | (bits)1 << (first_bit[dimension] + value));
@@ -233,7 +247,7 @@ static void in_flight_is_as_the_table_says(void **state)
 	static const unsigned values[DIMENSIONS] = {
 	        [STATE] = IN_FLIGHT,        [WHO] = NOBODY,
 	        [SINCE] = B(AFTER_30S),     [REPEAT] = B(R_REPLAY),
-	        [ON_EXPIRED] = B(E_REFUSE),
+	        [ON_EXPIRED] = B(E_REFUSE), [PRINT] = KNOWN,
 	};
 
 	(void)state;
@@ -250,6 +264,21 @@ static void ended_is_as_the_table_says(void **state)
 	        [WIRE] = B(YES),
 	        [DEDUPS] = B(NO),
 	        [ON_UNKNOWN] = B(U_AUTO),
+	        [PRINT] = KNOWN,
+	};
+
+	(void)state;
+	walk(values, 0, 0);
+}
+
+/* Nothing is left of what it was written with: neither of the settings nor of the body. */
+static void damaged_is_as_the_table_says(void **state)
+{
+	static const unsigned values[DIMENSIONS] = {
+	        [PRINT] = GONE,     [SETTINGS] = B(NO),
+	        [WIRE] = B(NO),     [OPAQUE] = B(NO),
+	        [EVER] = B(YES),    [AGE] = B(YOUNG) | B(PAST_DOUBT),
+	        [REQUIRED] = B(NO), [SINCE] = B(AFTER_30S) | B(AFTER_900S),
 	};
 
 	(void)state;
@@ -277,7 +306,7 @@ static void a_sample_of_everything_is_as_the_table_says(void **state)
 			set_value(d, value);
 			situation |= (bits)1 << (first_bit[d] + value);
 		}
-		if (can_be(HIT) && can_be(STATE) && can_be(AGE + 1))
+		if (can_be(HIT) && can_be(STATE) && can_be(PRINT) && can_be(AGE + 1))
 			compare(situation);
 	}
 }
@@ -305,6 +334,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup(in_flight_is_as_the_table_says, set_up),
 	        cmocka_unit_test_setup(ended_is_as_the_table_says, set_up),
+	        cmocka_unit_test_setup(damaged_is_as_the_table_says, set_up),
 	        cmocka_unit_test_setup(a_sample_of_everything_is_as_the_table_says, set_up),
 	        cmocka_unit_test(every_row_was_reached),
 	};

@@ -39,6 +39,9 @@ enum dimension {
 /* The values of each, in the order of their bits. */
 enum { ENFORCE, REPLAYING, INJECT };
 enum { NO, YES };
+/* Of the fingerprint. Gone with what the record was written with: then its content tells, or, where
+ * the rule has a must_match, nothing does. */
+enum { P_OTHER, P_SAME, P_GONE, P_GONE_MUST, P_GONE_OTHER };
 enum { NO_KEY, OTHER_KEY, ITS_KEY };
 enum { H_NONE, H_OWN, H_CONTENT, H_ACCOUNT, H_SETTINGS };
 enum {
@@ -83,7 +86,7 @@ enum { TRUST, ALIAS };
 static const unsigned sizes[DIMENSIONS] = {
         [MODE] = 3,    [REQUIRED] = 2, [OWN] = 3,    [HIT] = 5,        [STATE] = 13,
         [WHO] = 12,    [SINCE] = 3,    [AGE] = 5,    [SETTINGS] = 2,   [OPAQUE] = 2,
-        [PRINT] = 2,   [WIRE] = 2,     [EVER] = 2,   [OWNER] = 4,      [LEASE] = 2,
+        [PRINT] = 5,   [WIRE] = 2,     [EVER] = 2,   [OWNER] = 4,      [LEASE] = 2,
         [DEDUPS] = 2,  [KEPT] = 2,     [REPEAT] = 5, [ON_UNKNOWN] = 3, [ON_EXPIRED] = 2,
         [APP_KEY] = 2,
 };
@@ -174,6 +177,20 @@ static void set_age(unsigned value)
 		record.first_sent = (struct stamp){now.wall_us + 5 * SECOND, 1, 6};
 }
 
+/* Settings are among what is gone. */
+static void set_fingerprint(unsigned value)
+{
+	bool gone = value >= P_GONE;
+
+	memcpy(record.fingerprint, print_asked, LEDGER_HASH);
+	record.fingerprint[LEDGER_HASH - 1] = value == P_OTHER;
+	if (gone)
+		memset(record.fingerprint, 0, LEDGER_HASH);
+	record.settings = gone ? 0 : 99;
+	rule.must_match.count = value == P_GONE_MUST;
+	asked.other_content = value == P_GONE_OTHER;
+}
+
 static void set_request(unsigned dimension, unsigned value)
 {
 	static const enum policy_mode modes[] = {MODE_ENFORCE, MODE_REPLAY, MODE_INJECT};
@@ -187,13 +204,13 @@ static void set_request(unsigned dimension, unsigned value)
 		asked.own_key_matches = value == ITS_KEY;
 		return;
 	case SETTINGS:
-		asked.settings = value ? record.settings : ~record.settings;
+		asked.settings = value ? 99 : ~UINT64_C(99);
 		return;
 	case OPAQUE:
 		asked.account_opaque = value;
 		return;
 	case PRINT:
-		record.fingerprint[LEDGER_HASH - 1] = !value;
+		set_fingerprint(value);
 		return;
 	case WIRE:
 		record.wire_body[LEDGER_HASH - 1] = !value;
@@ -278,7 +295,6 @@ static void set_ground(void)
 	memset(&record, 0, sizeof(record));
 	memset(&rule, 0, sizeof(rule));
 	memset(&asked, 0, sizeof(asked));
-	record.settings = 99;
 	record.generation = 3;
 	record.made = ago(4 * HOUR);
 	memcpy(record.fingerprint, print_asked, LEDGER_HASH);
