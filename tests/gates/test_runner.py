@@ -68,6 +68,38 @@ def test_unit_program(tree, name):
     assert run(tree) == (code, last)
 
 
+THREADS = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+#include "unit/threads_here.h"
+static void *late(void *arg) { usleep(100000); ++*(int *)arg; return NULL; }
+static void first(void **state)
+{
+	pthread_t thread;
+	int mine = 0;
+	(void)state;
+	pthread_create(&thread, NULL, late, &mine);
+	assert_int_equal(17, 18);
+	pthread_join(thread, NULL);
+}
+static void second(void **state) { (void)state; fprintf(stderr, "the second runs\n"); }
+"""
+
+
+def test_failure_while_a_thread_uses_the_frame_of_the_test(root, tree):
+    """Whatever would come after it is not run, and what has failed is told."""
+    source = tree / "tests/unit/test_x.c"
+    source.write_text(CMOCKA.replace("static void good", THREADS + "static void good"))
+    subprocess.run(["gcc", "-D_GNU_SOURCE", "-I", str(root / "tests"), "-o", str(tree / "build/unit/test_x"), str(source),
+                    "-DTESTS=cmocka_unit_test(first), cmocka_unit_test(second)", "-lcmocka", "-lpthread"],
+                   check=True, timeout=60)
+    result = subprocess.run([str(tree / "tests/run")], env=dict(os.environ, BUILD="build"), capture_output=True,
+                            text=True, timeout=100)
+    assert result.returncode == 1 and "0x11 != 0x12" in result.stdout
+    assert "the second runs" not in result.stdout
+
+
 def test_unit_program_that_was_not_built(tree):
     (tree / "tests/unit/test_x.c").write_text("int main(void) { return 0; }")
     assert run(tree) == (1, "0 passed, 1 failed, 0 skipped")

@@ -88,3 +88,12 @@ def test_functions_fit_a_page(root):
                     long.append("%s:%d: %d lines" % (source.relative_to(root), start, number - start + 1))
                 start = None
     assert not long, "\n".join(long)
+
+
+def test_unit_tests_with_threads_end_with_the_first_failure(root):
+    """Else the next test runs while threads still write to the frame of the one that failed."""
+    texts = {path.name: path.read_text() for path in sorted((root / "tests/unit").glob("*.[ch]"))}
+    bring = [name for name in texts if '#include "unit/threads_here.h"' in texts[name]] + ["threads_here.h"]
+    wrong = [name for name in texts if "pthread_create(" in texts[name] and name not in bring
+             and not any('#include "unit/%s"' % header in texts[name] for header in bring)]
+    assert not wrong, "these start threads without unit/threads_here.h: " + ", ".join(wrong)

@@ -27,6 +27,7 @@
 #include "courier/courier.h"
 #include "player/info.h"
 #include "unit/flavour_here.h"
+#include "unit/threads_here.h"
 
 /* A child of fork may start a thread: the tests of exit do. */
 const char *__tsan_default_options(void);

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "courier/answer.h"
+#include "unit/threads_here.h"
 
 enum { ROOM = 1 << 20 };
 

@@ -17,6 +17,7 @@
 
 #include "base/bytes.h"
 #include "player/headers.h"
+#include "unit/threads_here.h"
 
 static const char first_answer[] = "HTTP/1.1 307 Moved\r\n"
                                    "Location: /next\r\n"

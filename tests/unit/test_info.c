@@ -16,6 +16,7 @@
 
 #include "base/bytes.h"
 #include "player/info.h"
+#include "unit/threads_here.h"
 
 static const struct flavour *flavour(void)
 {

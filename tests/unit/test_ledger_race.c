@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "ledger/ledger.h"
+#include "unit/threads_here.h"
 
 enum { PROCESSES = 8, THREADS = 4, ROUNDS = 25, STORM_WORKERS = 6, STORM_KILLS = 60 };
 

@@ -13,6 +13,7 @@
 
 #include "courier/bell.h"
 #include "intercept/message.h"
+#include "unit/threads_here.h"
 
 static void take(struct messages *q, CURLMsg *wanted, int wanted_left)
 {

@@ -16,6 +16,7 @@
 
 #include "base/bytes.h"
 #include "player/player.h"
+#include "unit/threads_here.h"
 
 /* --- a server that answers request n with text n, then hangs until the peer goes --- */
 

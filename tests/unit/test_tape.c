@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "courier/tape.h"
+#include "unit/threads_here.h"
 
 static void add(struct tape *t, enum tape_kind kind, const void *data, size_t n)
 {

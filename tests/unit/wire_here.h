@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/options.h"
 #include "flavour_here.h"
+#include "unit/threads_here.h"
 
 enum { SETS_MAX = 9, WIRE_ROOM = 16384, WIRE_QUIET_MS = 60 };
 
