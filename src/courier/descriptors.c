@@ -9,7 +9,9 @@
  * is left alone.
  *
  * Not noticed: a descriptor that is closed while its transfer is under way. libcurl meets an error
- * then, as it would natively. */
+ * then, as it would natively. Nor one whose number becomes the program's in the instant between our
+ * look and the call that follows it: no system call does both, and it takes a program that closes
+ * ours and opens its own in one thread just while another makes, or gives up, that descriptor. */
 #include "courier/inside.h"
 
 #include <errno.h>

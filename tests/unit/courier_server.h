@@ -56,7 +56,7 @@ struct server {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	struct buf got[MAX_REQUESTS];
-	size_t requests, connections;
+	size_t requests, connections, open; /* open: connections now */
 	atomic_bool stop;
 };
 
@@ -166,6 +166,9 @@ static inline void *server_connection(void *arg)
 		go = go && server_answer(served.fd, &s->steps[index]);
 	}
 	close(served.fd);
+	pthread_mutex_lock(&s->lock);
+	s->open--;
+	pthread_mutex_unlock(&s->lock);
 	return NULL;
 }
 
@@ -181,6 +184,7 @@ static inline void *server_main(void *arg)
 		served->fd = accept(s->fd, NULL, NULL);
 		pthread_mutex_lock(&s->lock);
 		s->connections++;
+		s->open++;
 		pthread_mutex_unlock(&s->lock);
 		pthread_create(&thread[n++], NULL, server_connection, served);
 	}
@@ -225,6 +229,19 @@ static inline size_t server_count(struct server *s)
 	size_t n = s->requests;
 	pthread_mutex_unlock(&s->lock);
 	return n;
+}
+
+/* Waits until it has closed every connection. False when it has not after `ms`. */
+static inline bool server_is_quiet(struct server *s, int ms)
+{
+	for (int64_t until = now_us() + (int64_t)ms * 1000; now_us() < until; sleep_ms(1)) {
+		pthread_mutex_lock(&s->lock);
+		size_t open = s->open;
+		pthread_mutex_unlock(&s->lock);
+		if (!open)
+			return true;
+	}
+	return false;
 }
 
 static inline bool server_got(struct server *s, size_t index, const char *text)

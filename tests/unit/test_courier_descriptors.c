@@ -38,45 +38,56 @@ static bool is_mine(const struct mine *m, int fd)
 	return false;
 }
 
-static void mine_take(struct mine *m, int fd)
+/* To the first free number from `least` on. */
+static int move_up(int fd, int least)
+{
+	int to = fcntl(fd, F_DUPFD, least);
+
+	assert_true(to >= least);
+	close(fd);
+	return to;
+}
+
+/* Out of the way of all numbers that are looked at. */
+static void mine_make(struct mine *m)
 {
 	int two[2];
 
 	assert_true(m->n < MINE_MAX);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, two), 0);
-	m->peer[m->n] = fcntl(two[1], F_DUPFD, FDS);
-	assert_true(m->peer[m->n] >= FDS);
-	if (two[0] != fd) {
-		assert_int_equal(syscall(SYS_dup3, two[0], fd, 0), fd);
-		close(two[0]);
-	}
-	if (two[1] != fd)
-		close(two[1]);
-	m->fd[m->n++] = fd;
-	assert_int_equal(write(m->peer[m->n - 1], "for me", 6), 6);
+	m->fd[m->n] = move_up(two[0], FDS);
+	m->peer[m->n] = move_up(two[1], FDS);
+	assert_int_equal(write(m->peer[m->n], "for me", 6), 6);
+	m->n++;
 }
 
 /* By the bare system call: ThreadSanitizer would call the program's mistake a race. */
-static void close_bare(int fd)
+static int close_bare(int fd)
 {
-	assert_int_equal(syscall(SYS_close, fd), 0);
+	return (int)syscall(SYS_close, fd);
 }
 
-/* Close what the courier and its libcurl have, and put the program's own there. */
+/* Close what the courier and its libcurl have, and put the program's own there, as far as the
+ * numbers are still free: the courier may have taken some of them anew. A number in use is never
+ * taken by force, since no program could tell whose it is. Returns how many were got. */
 static size_t replace(struct mine *m, int port, bool connections, bool pairs)
 {
 	int found[FDS];
-	size_t n = 0;
+	size_t n = 0, first = m->n, got = 0;
 
 	for (int fd = 3; fd < FDS; fd++)
 		if (!is_mine(m, fd) &&
 		    ((connections && is_connection(fd, port)) || (pairs && is_pair(fd))))
 			found[n++] = fd;
 	for (size_t i = 0; i < n; i++)
+		mine_make(m);
+	for (size_t i = 0; i < n; i++)
 		close_bare(found[i]);
 	for (size_t i = 0; i < n; i++)
-		mine_take(m, found[i]);
-	return n;
+		m->fd[first + i] = move_up(m->fd[first + i], found[i]);
+	for (size_t i = 0; i < n; i++)
+		got += is_mine(m, found[i]);
+	return got;
 }
 
 /* Nothing was read from it, written to it, or closed. */
@@ -169,6 +180,7 @@ static void a_pooled_connection_is_closed(void **state)
 
 struct waiting {
 	struct attempt *attempt;
+	atomic_int tid;
 	struct buf head, body;
 	bool ended;
 };
@@ -177,8 +189,42 @@ static void *waiting_main(void *arg)
 {
 	struct waiting *x = arg;
 
+	atomic_store(&x->tid, gettid());
 	x->ended = write_play(x->attempt, &x->head, &x->body, 5000);
 	return NULL;
+}
+
+/* How often it has gone to sleep; -1: it is awake. */
+static long waiting_sleeps(struct waiting *x)
+{
+	char path[64], line[128];
+	bool asleep = false;
+	long count = -1;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/status", atomic_load(&x->tid));
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof line, f)) {
+		asleep = asleep || strncmp(line, "State:\tS", 8) == 0;
+		sscanf(line, "voluntary_ctxt_switches: %ld", &count);
+	}
+	if (f)
+		fclose(f);
+	return asleep ? count : -1;
+}
+
+/* Until the request has arrived and the thread sleeps for the answer. */
+static void waiting_settle(struct waiting *x, struct server *s)
+{
+	long before = -1, now;
+
+	for (int64_t until = now_us() + 5000000; now_us() < until; sleep_ms(30)) {
+		now = server_count(s) ? waiting_sleeps(x) : -1;
+		if (now >= 0 && now == before)
+			return;
+		before = now;
+	}
+	fail_msg("the thread does not go to sleep");
 }
 
 static void waiting_free(struct waiting *x)
@@ -203,7 +249,7 @@ static void the_pair_is_replaced_under_a_sleeper(void **state)
 	write_send(&w);
 	first.attempt = w.attempt;
 	assert_int_equal(pthread_create(&thread, NULL, waiting_main, &first), 0);
-	sleep_ms(200);
+	waiting_settle(&first, &w.server);
 	assert_true(replace(&mine, w.server.port, false, true) >= 2);
 	w.plan.ctx = &second;
 	write_again(&w);
@@ -230,10 +276,10 @@ static void a_connection_is_closed_in_flight(void **state)
 	write_send(&w);
 	first.attempt = w.attempt;
 	assert_int_equal(pthread_create(&thread, NULL, waiting_main, &first), 0);
-	sleep_ms(200);
+	waiting_settle(&first, &w.server);
 	for (int fd = 3; fd < FDS; fd++)
 		if (is_connection(fd, w.server.port))
-			close_bare(fd);
+			assert_int_equal(close_bare(fd), 0);
 	pthread_join(thread, NULL);
 	assert_true(first.ended);
 	assert_int_equal(w.record.ended, 1);
@@ -271,11 +317,11 @@ static void closing_again_and_again_costs_no_more(void **state)
 
 		atomic_store(&w.record.gates, 0); /* it has room for eight */
 		write_again(&w);
-		sleep_ms(30); /* the server closes its side */
-		if (i == 10)
-			before = count_descriptors();
 		replace(&mine, w.server.port, true, false);
 		mine_is_untouched(&mine);
+		assert_true(server_is_quiet(&w.server, 5000));
+		if (i == 10)
+			before = count_descriptors();
 		if (i < 13)
 			attempt_unref(w.attempt);
 	}
