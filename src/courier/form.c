@@ -78,20 +78,6 @@ int form_headers(struct attempt *a, const struct courier_plan *plan)
 	return rc;
 }
 
-bool form_drops_body(const struct attempt *a)
-{
-	switch (a->passes.status) {
-	case 301:
-		return !(a->keep_post & CURL_REDIR_POST_301);
-	case 302:
-		return !(a->keep_post & CURL_REDIR_POST_302);
-	case 303:
-		return !(a->keep_post & CURL_REDIR_POST_303);
-	default:
-		return false;
-	}
-}
-
 static struct curl_slist *cut(struct curl_slist *list, const struct curl_slist *tail)
 {
 	if (list == tail)

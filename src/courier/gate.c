@@ -88,7 +88,7 @@ static void gate_note_location(struct attempt *a, const char *line, size_t n)
 /* A header block has ended. */
 static void gate_block(struct attempt *a)
 {
-	if (!a->tail || a->passes.opening || !form_drops_body(a))
+	if (!a->tail || a->passes.opening || !passes_drops_body(&a->passes, a->keep_post))
 		return;
 	form_cut(a);
 	CURL_FN(a->courier->fl, easy_setopt)(a->easy, CURLOPT_HTTPHEADER, a->headers);

@@ -190,8 +190,7 @@ void build_free(struct attempt *a);
 
 /* form.c: what a form's body adds to the header lists */
 int form_headers(struct attempt *a, const struct courier_plan *plan);
-bool form_drops_body(const struct attempt *a); /* by the answer that came last */
-void form_cut(struct attempt *a);              /* the lists end before the tail */
+void form_cut(struct attempt *a); /* the lists end before the tail */
 
 bool build_replays(CURLoption id);
 

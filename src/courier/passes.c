@@ -150,6 +150,20 @@ long passes_seen_at(const struct passes *p, bool failed)
 	return p->seen_at || !left ? p->seen_at : p->status;
 }
 
+bool passes_drops_body(const struct passes *p, long keep_post)
+{
+	switch (p->status) {
+	case 301:
+		return !(keep_post & CURL_REDIR_POST_301);
+	case 302:
+		return !(keep_post & CURL_REDIR_POST_302);
+	case 303:
+		return !(keep_post & CURL_REDIR_POST_303);
+	default:
+		return false;
+	}
+}
+
 void passes_free(struct passes *p)
 {
 	free(p->first_url);

@@ -42,6 +42,8 @@ void passes_request(struct passes *p, const char *head, size_t n);
 unsigned passes_answering(const struct passes *p);
 /* 302 or 303 came for the write itself, and then something else was asked, or was to be; 0: no. */
 long passes_seen_at(const struct passes *p, bool failed);
+/* The answer that came last makes libcurl ask for something else by GET; `keep_post`: POSTREDIR. */
+bool passes_drops_body(const struct passes *p, long keep_post);
 void passes_free(struct passes *p);
 
 /* False: no host can be read from it. */

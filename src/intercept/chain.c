@@ -218,6 +218,12 @@ CURLcode chain_override_body(struct chain *c, const char *body, curl_off_t n)
 	return code ? code : set(c->shadow->handle, CURLOPT_POSTFIELDSIZE_LARGE, n);
 }
 
+CURLcode chain_override_form(struct chain *c, curl_off_t size)
+{
+	c->form_taken = true;
+	return chain_override_body(c, NULL, size);
+}
+
 /* Sizes come as long and as curl_off_t and share one place: both are given back. */
 CURLcode chain_override_size(struct chain *c, curl_off_t size)
 {
@@ -244,13 +250,35 @@ static void give_post_back(const struct chain *c, CURL *handle)
 		set(handle, CURLOPT_COPYPOSTFIELDS, o->post_copy);
 }
 
+/* The method that the program's form had set, or what it has set since. A form that was given back
+ * to the handle in the middle of the transfer is set once more; a copy has its own already. */
+static void give_form_back(const struct chain *c, CURL *handle)
+{
+	__typeof__(&curl_easy_setopt) set = CURL_FN(c->shadow->flavour, easy_setopt);
+	const struct options *o = options_of(c);
+	bool own = handle == c->shadow->handle;
+
+	if (o->kind == HTTP_FORM)
+		set(handle, CURLOPT_HTTPPOST, options_pointer(o, CURLOPT_HTTPPOST));
+	if (o->kind == HTTP_MIME && own)
+		set(handle, CURLOPT_MIMEPOST, NULL);
+	if (o->kind == HTTP_MIME && own && !c->shadow->capture.mime)
+		set(handle, CURLOPT_MIMEPOST, options_pointer(o, CURLOPT_MIMEPOST));
+	if (o->kind == HTTP_GET)
+		set(handle, CURLOPT_HTTPGET, 1L);
+	if (o->kind == HTTP_PUT)
+		set(handle, CURLOPT_UPLOAD, 1L);
+	if (o->no_body)
+		set(handle, CURLOPT_NOBODY, 1L);
+}
+
 /* First what was never set, then the rest in the program's order: XFERINFOFUNCTION and
  * PROGRESSFUNCTION share a flag in libcurl, and the last one set counts. */
 static void give_back(const struct chain *c, CURL *handle)
 {
 	const struct options *o = options_of(c);
 
-	if (c->post_taken)
+	if (c->post_taken && !(c->form_taken && handle != c->shadow->handle))
 		give_post_back(c, handle);
 	for (size_t i = 0; i < c->taken_count; i++) {
 		if (!options_get(o, c->taken[i]))
@@ -260,6 +288,8 @@ static void give_back(const struct chain *c, CURL *handle)
 		if (chain_keeps(c, o->list[i].id))
 			set_word(c, handle, o->list[i].id, word_of(&o->list[i]));
 	}
+	if (c->form_taken)
+		give_form_back(c, handle);
 }
 
 static int take(struct chain *c, CURLoption function, CURLoption data, uintptr_t fn)
@@ -324,7 +354,7 @@ void chain_end(struct chain *c)
 void chain_was_reset(struct chain *c)
 {
 	c->taken_count = 0;
-	c->post_taken = false;
+	c->post_taken = c->form_taken = false;
 	c->lost = true;
 }
 

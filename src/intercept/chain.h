@@ -41,6 +41,7 @@ struct chain {
 	CURLoption taken[CHAIN_TAKEN_MAX];
 	size_t taken_count;
 	bool post_taken; /* POSTFIELDS or their size, which depend on each other */
+	bool form_taken; /* the method, which a form had set */
 	bool no_prereq;  /* this libcurl has none: `pass` is never called from here */
 	bool lost;       /* the program reset the handle: the rest of the transfer was not seen */
 	struct buf held; /* with CURLOPT_HEADER: what may be a header line and not body */
@@ -52,6 +53,9 @@ int chain_begin(struct chain *c, struct shadow *s, const struct chain_calls *cal
 CURLcode chain_override(struct chain *c, CURLoption id, uintptr_t word);
 /* POSTFIELDS of these bytes, which must stay; the method must be a POST already. */
 CURLcode chain_override_body(struct chain *c, const char *body, curl_off_t n);
+/* A POST of `size` bytes that are read (-1: not announced) instead of the program's form. Its
+ * curl_mime must be detached from the handle, and is the capture's. */
+CURLcode chain_override_form(struct chain *c, curl_off_t size);
 /* The size of a body that is read, for a POST or a PUT; -1: none is announced. */
 CURLcode chain_override_size(struct chain *c, curl_off_t size);
 /* Give everything back. */

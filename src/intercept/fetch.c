@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "intercept/redirect.h"
+#include "intercept/unsent.h"
 #include "intercept/write.h"
 #include "request/body.h"
 #include "request/capture.h"
@@ -189,33 +190,17 @@ enum step fetch_pass(struct writing *w)
 
 /* --- a read callback --- */
 
-static bool is_same_source(const struct unsent *u, const struct body_source *s)
-{
-	return u->payload && u->read == s->read && u->data == s->data && u->size == s->size;
-}
-
-static void forget_unsent(struct shadow *s)
-{
-	payload_unref(s->unsent.payload);
-	s->unsent = (struct unsent){0};
-}
-
-/* The last call read the body and could not send a byte of it. A program that did not wind its
- * stream back means that one. */
-static void use_unsent(struct writing *w, const struct body_source *source)
-{
-	struct unsent *u = &w->shadow->unsent;
-
-	if (payload_size(w->payload) == 0 && is_same_source(u, source)) {
-		payload_unref(w->payload);
-		w->payload = payload_ref(u->payload);
-	}
-	forget_unsent(w->shadow);
-}
-
 static enum step drained(struct writing *w)
 {
-	use_unsent(w, &w->source);
+	struct payload *before = NULL;
+
+	if (payload_size(w->payload) == 0)
+		before = unsent_take_stream(w->shadow, &w->source);
+	unsent_forget(w->shadow);
+	if (before) {
+		payload_unref(w->payload);
+		w->payload = before;
+	}
 	w->body_size = w->source.size;
 	w->in.body = payload_bytes(w->payload);
 	w->serving.player.sink.upload_size = w->source.size > 0 ? w->source.size : 0;
@@ -286,8 +271,17 @@ static enum step fetch_stream(struct writing *w)
 
 /* --- a form --- */
 
-static enum step rendered(struct writing *w, const struct captured *out)
+/* A part that was read and not wound back has nothing more to give. */
+static bool is_short(const struct captured *out)
 {
+	return out->size >= 0 && payload_size(out->body) < (size_t)out->size;
+}
+
+static enum step rendered(struct writing *w, struct captured *out)
+{
+	if (is_short(out))
+		unsent_take_form(w->shadow, out);
+	unsent_forget(w->shadow);
 	w->payload = out->body;
 	w->body_size = out->size;
 	w->body_type = out->type;
@@ -314,6 +308,8 @@ static enum step render_over(struct writing *w, enum capture_result result)
 	case CAPTURE_DONE:
 		return rendered(w, &out);
 	case CAPTURE_FAILED:
+		if (out.code == CURLE_SEND_FAIL_REWIND && unsent_take_form(w->shadow, &out))
+			return rendered(w, &out);
 		return ended(w, out.code, out.error[0] ? out.error : NULL);
 	case CAPTURE_OVERSIZE:
 		return oversize(w, NULL);
@@ -353,13 +349,19 @@ static enum step render_form(struct writing *w)
 	return result == CAPTURE_PAUSED ? paused(w, patience_us) : breathe(w);
 }
 
+/* Mode inject sends always, and what was read of a form may have no way back. */
+static size_t form_limit(const struct writing *w)
+{
+	return w->process->acting == MODE_INJECT ? SIZE_MAX : (size_t)w->rule->max_request;
+}
+
 static enum step fetch_form(struct writing *w)
 {
 	struct shadow *s = w->shadow;
 	enum capture_result why;
 
-	w->rendering = capture_begin(&s->capture, s->flavour, s->handle, &s->options,
-	                             (size_t)w->rule->max_request, &why);
+	w->rendering =
+	        capture_begin(&s->capture, s->flavour, s->handle, &s->options, form_limit(w), &why);
 	w->resumed = w->serving.playing.resumed;
 	if (!w->rendering)
 		return why == CAPTURE_CANNOT ? no_form(w) : no_room(w);
@@ -384,10 +386,17 @@ enum step fetch_body(struct writing *w)
 	return w->in.body.n > (size_t)w->rule->max_request ? oversize(w, NULL) : known(w);
 }
 
+static void keep_unsent(struct writing *w)
+{
+	if (w->body_type)
+		unsent_keep_form(w->shadow, w->payload, w->body_size, w->body_type);
+	else
+		unsent_keep_stream(w->shadow, w->payload);
+	w->body_type = NULL;
+}
+
 void fetch_end(struct writing *w)
 {
-	struct body_source source;
-
 	if (w->rendering)
 		capture_end(w->rendering, CAPTURE_PAUSED, &(struct captured){0});
 	if (w->redirect)
@@ -395,15 +404,8 @@ void fetch_end(struct writing *w)
 	if (w->lent)
 		take_back(w->shadow);
 	free(w->lent);
-
-	if (w->payload && w->unsent && !w->body_type) {
-		source = body_source_of(&w->shadow->options);
-		forget_unsent(w->shadow);
-		w->shadow->unsent = (struct unsent){.payload = payload_ref(w->payload),
-		                                    .read = source.read,
-		                                    .data = source.data,
-		                                    .size = source.size};
-	}
+	if (w->payload && w->unsent)
+		keep_unsent(w);
 	payload_unref(w->payload);
 	free(w->body_type);
 }
@@ -424,6 +426,8 @@ bool fetch_give_form(struct shadow *s)
 	bool ours = request_body_kind(&s->options) == REQUEST_MIME;
 	bool good = capture_give_back(&s->capture, s->flavour, s->handle, &s->options);
 
+	if (ours && s->unsent.type)
+		unsent_forget(s);
 	if (ours && good)
 		capture_note_use(&s->capture);
 	return good || !ours;

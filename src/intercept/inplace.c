@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "courier/passes.h"
 #include "intercept/chain.h"
-#include "intercept/fetch.h"
+#include "intercept/lend.h"
 #include "intercept/local.h"
 
 enum { RENEW_EVERY_US = 5000000 };
@@ -25,36 +25,10 @@ struct inplace {
 	struct send *send;
 	struct tape *tape;
 	struct passes passes;
-	struct carried carried;
-	const struct curl_slist *copied; /* the program's list that the two below were made from */
-	struct curl_slist *headers, *bare; /* with and without the key */
-	struct curl_slist *old[2];         /* replaced in the middle of the transfer */
+	struct lend lend;
 	bool unsent, fed, torn, chained;
-	struct fetch_reader reader;
 	int64_t renew_us, bytes;
 };
-
-/* --- the key header --- */
-
-/* Lists with and without the key's header; false: no memory. */
-static bool make_lists(struct inplace *p)
-{
-	p->copied = options_pointer(&p->shadow->options, CURLOPT_HTTPHEADER);
-	return lines_make(p->shadow->flavour, p->copied, &p->carried.edit, &p->headers, &p->bare) ==
-	       0;
-}
-
-/* The program gave its handle another list in one of its callbacks. */
-static void remake_lists(struct inplace *p)
-{
-	if (p->copied == options_pointer(&p->shadow->options, CURLOPT_HTTPHEADER) || p->old[0])
-		return;
-	p->old[0] = p->headers;
-	p->old[1] = p->bare;
-	p->headers = p->bare = NULL;
-	if (!make_lists(p))
-		p->chain.lost = true;
-}
 
 /* --- what the chain tells --- */
 
@@ -71,9 +45,7 @@ static int on_pass(void *ctx, const char *url)
 	passes_begin(&p->passes, url, &pass);
 	if (in_child(p)) /* a callback forked: the parent sends */
 		return -1;
-	remake_lists(p);
-	if (chain_override(&p->chain, CURLOPT_HTTPHEADER,
-	                   (uintptr_t)(pass.same_authority ? p->headers : p->bare)))
+	if (lend_headers(&p->lend, pass.same_authority))
 		return -1;
 	return send_calls.gate(p->send, &pass);
 }
@@ -112,7 +84,8 @@ static void on_header(void *ctx, const char *line, size_t n)
 {
 	struct inplace *p = ctx;
 
-	passes_header(&p->passes, line, n);
+	if (passes_header(&p->passes, line, n))
+		lend_answered(&p->lend, &p->passes);
 	tee(p, TAPE_HEADER, line, n);
 }
 
@@ -134,15 +107,9 @@ static void on_debug(void *ctx, curl_infotype type, const char *data, size_t n)
 
 static void inplace_free(struct inplace *p)
 {
-	const struct flavour *fl = p->shadow->flavour;
-
-	CURL_FN(fl, slist_free_all)(p->headers);
-	CURL_FN(fl, slist_free_all)(p->bare);
-	CURL_FN(fl, slist_free_all)(p->old[0]);
-	CURL_FN(fl, slist_free_all)(p->old[1]);
 	passes_free(&p->passes);
 	tape_unref(p->tape);
-	carried_free(&p->carried);
+	lend_free(&p->lend);
 	free(p);
 }
 
@@ -191,7 +158,7 @@ bool inplace_can(const struct shadow *s)
 	bool half_upload = o->upload && (o->kind != HTTP_PUT || o->no_body);
 
 	return !o->failed && !options_long(o, CURLOPT_CONNECT_ONLY, 0) && !half_upload &&
-	       !(s->foreign_form && o->kind == HTTP_MIME) && !capture_has_stream(o);
+	       !(s->foreign_form && o->kind == HTTP_MIME);
 }
 
 void inplace_count(struct ledger *ledger, const char *reason)
@@ -233,12 +200,10 @@ static struct inplace *inplace_new(struct writing *w, struct send *send, struct 
 	p->w = w;
 	p->shadow = w->shadow;
 	p->send = send;
-	p->carried = *carried;
-	*carried = (struct carried){0};
 	p->passes.first.port = options_long(&w->shadow->options, CURLOPT_PORT, 0);
 	p->renew_us = serve_now_us() + RENEW_EVERY_US;
 	p->tape = tape_new(send->max_response);
-	if (p->tape && make_lists(p))
+	if (lend_make(&p->lend, w, &p->chain, carried) && p->tape)
 		return p;
 	inplace_free(p);
 	return NULL;
@@ -270,53 +235,6 @@ static int pass_before(struct inplace *p)
 	return rc;
 }
 
-/* A URL or a target with the key in its query. CURLU would win over it. */
-static CURLcode lend_url(struct inplace *p)
-{
-	const struct carried *c = &p->carried;
-	CURLcode code;
-
-	if (!c->url)
-		return CURLE_OK;
-	if (c->is_target)
-		return chain_override(&p->chain, CURLOPT_REQUEST_TARGET, (uintptr_t)c->url);
-	code = chain_override(&p->chain, CURLOPT_URL, (uintptr_t)c->url);
-	if (code == CURLE_OK && options_pointer(&p->shadow->options, CURLOPT_CURLU))
-		code = chain_override(&p->chain, CURLOPT_CURLU, 0);
-	return code;
-}
-
-/* A body that was read is given again; a form goes back to the program's handle, rewound. */
-static CURLcode lend_body(struct inplace *p)
-{
-	const struct {
-		CURLoption id;
-		uintptr_t word;
-	} lent[] = {
-	        {CURLOPT_READFUNCTION, (uintptr_t)fetch_read},
-	        {CURLOPT_READDATA, (uintptr_t)&p->reader},
-	        {CURLOPT_SEEKFUNCTION, (uintptr_t)fetch_seek},
-	        {CURLOPT_SEEKDATA, (uintptr_t)&p->reader},
-	};
-	CURLcode code = CURLE_OK;
-
-	if (!fetch_give_form(p->shadow))
-		return CURLE_SEND_FAIL_REWIND;
-	if (p->carried.has_body && !p->carried.payload)
-		return chain_override_body(&p->chain, p->carried.body.data,
-		                           (curl_off_t)p->carried.body.n);
-	if (!p->w->payload || p->w->body_type)
-		return code;
-	p->reader.payload = p->w->payload;
-	if (p->carried.payload) {
-		p->reader.payload = p->carried.payload;
-		code = chain_override_size(&p->chain, p->carried.size);
-	}
-	for (size_t i = 0; i < sizeof(lent) / sizeof(*lent) && code == CURLE_OK; i++)
-		code = chain_override(&p->chain, lent[i].id, lent[i].word);
-	return code;
-}
-
 /* False: nothing can be performed, and *code is what the call comes to. */
 static bool prepare(struct inplace *p, CURLcode *code)
 {
@@ -328,16 +246,12 @@ static bool prepare(struct inplace *p, CURLcode *code)
 		return false;
 	p->chained = true;
 	s->playing = NULL; /* what the program asks of its handle now is libcurl's to answer */
-	bad = lend_body(p);
-	if (bad == CURLE_OK)
-		bad = lend_url(p);
+	bad = lend_all(&p->lend);
 	if (bad != CURLE_OK) {
 		*code = bad;
 		return false;
 	}
-	return avoid_stale(p) == CURLE_OK &&
-	       chain_override(&p->chain, CURLOPT_HTTPHEADER, (uintptr_t)p->headers) == CURLE_OK &&
-	       pass_before(p) == 0;
+	return avoid_stale(p) == CURLE_OK && pass_before(p) == 0;
 }
 
 static void unchain(struct inplace *p)

@@ -39,6 +39,7 @@ static void forget_body(struct shadow *s)
 {
 	capture_drop(&s->capture, s->flavour);
 	payload_unref(s->unsent.payload);
+	free(s->unsent.type);
 	s->unsent = (struct unsent){0};
 	s->foreign_form = false;
 }

@@ -45,12 +45,13 @@ struct ruled {
 	const struct rule *rule;
 };
 
-/* A body that was read from its callback and of which nothing left: see fetch.h. */
+/* A body of which nothing left: see unsent.h. */
 struct unsent {
 	struct payload *payload; /* null: none */
 	curl_read_callback read;
 	void *data;
 	curl_off_t size;
+	char *type; /* of a form; null: no form */
 };
 
 struct shadow {

@@ -1,9 +1,8 @@
 /* See capture.h. A rendering has a listener, a connection and a CURLM of its own, all gone when it
- * is over; only the easy handle stays, since libcurl's bookkeeping of the form hangs on it. The
- * listener is an abstract unix socket that the kernel names; who connects to it is checked to be
- * this process. Not everything of the program's handle shapes its form: the content headers, the
- * way names are escaped, the read callback that HTTPPOST streams take. All else stays at libcurl's
- * defaults: no proxy, no cookies, no credentials are ever seen here.
+ * is over; only the easy handle stays, since libcurl's bookkeeping of the form hangs on it. Not
+ * everything of the program's handle shapes its form: the content headers, the way names are
+ * escaped, the read callback that HTTPPOST streams take. All else stays at libcurl's defaults: no
+ * proxy, no cookies, no credentials are ever seen here.
  *
  * A form that libcurl itself has read on the program's handle is at its end, and a handle it comes
  * to fresh does not know that. A first request is then made to find the end, and the second one
@@ -11,16 +10,13 @@
  * body. */
 #include "request/capture.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
+#include "request/listener.h"
 #include "request/rendered.h"
 
 enum { BLOCK = 65536, IDLE_TURNS = 4, PRIME_TURNS = 64 };
@@ -37,75 +33,16 @@ struct rendering {
 	struct capture *capture;
 	CURLM *multi;
 	char *block; /* what is read at once */
-	int listener, peer;
-	struct sockaddr_un address;
-	socklen_t address_size;
+	struct listener listener;
 	struct curl_slist *headers;
 	enum purpose purpose;
 	struct rendered rendered;
 	size_t limit;
-	bool whole, ended, moved;
+	bool whole, ended, moved, answered;
 	unsigned idle; /* turns in which nothing moved */
 	char error[CURL_ERROR_SIZE];
 	CURLcode code;
 };
-
-/* --- the listener --- */
-
-static int above_stdio(int fd)
-{
-	int moved;
-
-	if (fd < 0 || fd > STDERR_FILENO)
-		return fd;
-	moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	close(fd);
-	return moved;
-}
-
-static int open_socket(void)
-{
-	return above_stdio(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-}
-
-static bool start_listening(struct rendering *r)
-{
-	struct sockaddr_un any = {.sun_family = AF_UNIX};
-
-	r->block = malloc(BLOCK);
-	r->listener = r->block ? open_socket() : -1;
-	r->address_size = sizeof(r->address);
-	return r->listener >= 0 &&
-	       bind(r->listener, (struct sockaddr *)&any, sizeof(any.sun_family)) == 0 &&
-	       listen(r->listener, 8) == 0 &&
-	       getsockname(r->listener, (struct sockaddr *)&r->address, &r->address_size) == 0 &&
-	       r->address_size > offsetof(struct sockaddr_un, sun_path) + 1;
-}
-
-static bool is_ours(int fd)
-{
-	struct ucred peer;
-	socklen_t n = sizeof(peer);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && peer.pid == getpid();
-}
-
-static void accept_own(struct rendering *r)
-{
-	int fd = above_stdio(accept4(r->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
-
-	if (fd >= 0 && is_ours(fd))
-		r->peer = fd;
-	else if (fd >= 0)
-		close(fd);
-}
-
-/* libcurl would make one that programs run by this one inherit. */
-static curl_socket_t on_open(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
-{
-	(void)ctx, (void)purpose, (void)address;
-	return open_socket();
-}
 
 /* --- the handle --- */
 
@@ -171,20 +108,23 @@ static int set_handle(struct rendering *r, const struct options *o)
 {
 	__typeof__(&curl_easy_setopt) set = CURL_FN(r->fl, easy_setopt);
 	CURL *e = r->capture->easy;
-	char name[sizeof(r->address.sun_path) + 1] = {0};
-	size_t n = r->address_size - offsetof(struct sockaddr_un, sun_path) - 1;
 	int bad = 0;
 
-	memcpy(name, r->address.sun_path + 1, n);
 	bad |= (int)set(e, CURLOPT_URL, "http://localhost/");
-	bad |= (int)set(e, CURLOPT_ABSTRACT_UNIX_SOCKET, name);
+	bad |= (int)set(e, CURLOPT_ABSTRACT_UNIX_SOCKET, r->listener.name);
 	bad |= (int)set(e, CURLOPT_PROXY, "") | (int)set(e, CURLOPT_NOSIGNAL, 1L);
 	bad |= (int)set(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	bad |= (int)set(e, CURLOPT_OPENSOCKETFUNCTION, on_open);
+	bad |= (int)set(e, CURLOPT_OPENSOCKETFUNCTION, listener_socket);
 	bad |= (int)set(e, CURLOPT_WRITEFUNCTION, on_answer);
 	bad |= (int)set(e, CURLOPT_ERRORBUFFER, r->error);
 	bad |= (int)set(e, CURLOPT_HTTPHEADER, r->headers);
 	return bad | set_form(r, o);
+}
+
+static bool start(struct rendering *r)
+{
+	r->block = malloc(BLOCK);
+	return r->block && listener_open(&r->listener);
 }
 
 static bool begin(struct rendering *r, const struct options *o)
@@ -207,10 +147,7 @@ static void end(struct rendering *r)
 	CURL_FN(r->fl, easy_setopt)(e, CURLOPT_ERRORBUFFER, NULL);
 	if (r->headers)
 		CURL_FN(r->fl, slist_free_all)(r->headers);
-	if (r->peer >= 0)
-		close(r->peer);
-	if (r->listener >= 0)
-		close(r->listener);
+	listener_close(&r->listener);
 	free(r->block);
 	rendered_free(&r->rendered);
 }
@@ -219,9 +156,17 @@ static void end(struct rendering *r)
 
 static void say(struct rendering *r, const char *text)
 {
-	ssize_t sent = send(r->peer, text, strlen(text), MSG_NOSIGNAL);
+	ssize_t sent = send(r->listener.peer, text, strlen(text), MSG_NOSIGNAL);
 
 	(void)sent; /* a connection that just opened has room for a line */
+}
+
+/* Once. It leaves the connection open: a form that merely pauses then goes on when it may. */
+static void answer(struct rendering *r)
+{
+	if (!r->answered)
+		say(r, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	r->answered = true;
 }
 
 static enum capture_result feed(struct rendering *r, const char *data, size_t n)
@@ -235,7 +180,7 @@ static enum capture_result feed(struct rendering *r, const char *data, size_t n)
 		return CAPTURE_CANNOT;
 	case RENDERED_WHOLE:
 		r->whole = true;
-		say(r, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+		answer(r);
 		break;
 	default:
 		break;
@@ -249,9 +194,9 @@ static enum capture_result take(struct rendering *r)
 {
 	ssize_t n;
 
-	if (r->peer < 0)
-		accept_own(r);
-	n = r->peer < 0 || r->whole ? 0 : recv(r->peer, r->block, BLOCK, MSG_DONTWAIT);
+	if (!listener_accept(&r->listener))
+		return CAPTURE_DONE;
+	n = r->whole ? 0 : recv(r->listener.peer, r->block, BLOCK, MSG_DONTWAIT);
 	if (n <= 0)
 		return CAPTURE_DONE;
 	r->moved = true;
@@ -287,10 +232,13 @@ static enum capture_result outcome(const struct rendering *r)
 {
 	if (r->code)
 		return CAPTURE_FAILED;
+	if (rendered_is_short(&r->rendered))
+		return CAPTURE_DONE;
 	return r->whole ? CAPTURE_DONE : CAPTURE_CANNOT;
 }
 
-/* Until the request is whole and libcurl content. */
+/* Until the request is whole and libcurl content. Where nothing moves, libcurl may have no more of
+ * the form than it gave, though it announced more: an answer tells, for then it is content too. */
 enum capture_result capture_step(struct rendering *r)
 {
 	enum capture_result result;
@@ -300,6 +248,8 @@ enum capture_result capture_step(struct rendering *r)
 		if (result != CAPTURE_DONE)
 			return result;
 		r->idle = r->moved || r->ended ? 0 : r->idle + 1;
+		if (r->idle > IDLE_TURNS && rendered_has_head(&r->rendered))
+			answer(r);
 	}
 	if (!r->ended)
 		return r->idle > IDLE_TURNS ? CAPTURE_PAUSED : CAPTURE_MORE;
@@ -321,8 +271,7 @@ static enum touched touch(struct capture *c, const struct flavour *fl, const str
 	struct payload *nowhere = payload_new();
 	struct rendering r = {.fl = fl,
 	                      .capture = c,
-	                      .listener = -1,
-	                      .peer = -1,
+	                      .listener = LISTENER_NONE,
 	                      .purpose = purpose,
 	                      .limit = SIZE_MAX,
 	                      .rendered = {.body = nowhere}};
@@ -330,7 +279,7 @@ static enum touched touch(struct capture *c, const struct flavour *fl, const str
 	enum touched touched = TOUCHED_NOTHING;
 	bool began;
 
-	began = nowhere && start_listening(&r) && begin(&r, o);
+	began = nowhere && start(&r) && begin(&r, o);
 	if (began) {
 		for (unsigned i = 0; i < PRIME_TURNS && !r.ended && after < IDLE_TURNS; i++) {
 			if (turn(&r) != CAPTURE_DONE)
@@ -403,7 +352,7 @@ struct rendering *capture_begin(struct capture *c, const struct flavour *fl, CUR
 	*why = CAPTURE_NO_MEMORY;
 	if (!r)
 		return NULL;
-	*r = (struct rendering){.fl = fl, .capture = c, .listener = -1, .peer = -1, .limit = limit};
+	*r = (struct rendering){.fl = fl, .capture = c, .listener = LISTENER_NONE, .limit = limit};
 	r->rendered.body = payload_new();
 	if (!r->rendered.body || !make_easy(c, fl)) {
 		payload_unref(r->rendered.body);
@@ -411,7 +360,7 @@ struct rendering *capture_begin(struct capture *c, const struct flavour *fl, CUR
 		return NULL;
 	}
 	c->busy = true;
-	if (start_listening(r) && attach(c, fl, program, options) && begin(r, options))
+	if (start(r) && attach(c, fl, program, options) && begin(r, options))
 		return r;
 	*why = capture_end(r, CAPTURE_CANNOT, &(struct captured){0});
 	return NULL;

@@ -29,7 +29,7 @@ struct capture {
 
 struct captured {
 	struct payload *body; /* the caller's: sealed */
-	curl_off_t size;      /* -1: libcurl sends it in chunks */
+	curl_off_t size;      /* as announced, which may be more; -1: libcurl sends it in chunks */
 	char *type;           /* the caller's: Content-Type, "" when there is none */
 	CURLcode code;        /* CAPTURE_FAILED: what perform would have returned */
 	char error[CURL_ERROR_SIZE];

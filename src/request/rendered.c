@@ -165,6 +165,11 @@ bool rendered_has_head(const struct rendered *r)
 	return r->state != IN_HEAD;
 }
 
+bool rendered_is_short(const struct rendered *r)
+{
+	return r->state == IN_BODY && r->left > 0;
+}
+
 void rendered_free(struct rendered *r)
 {
 	buf_free(&r->head);

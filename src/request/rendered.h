@@ -21,6 +21,8 @@ enum { RENDERED_MORE = 0, RENDERED_WHOLE = 1, RENDERED_BAD = -1, RENDERED_NO_MEM
 /* One of the above. After RENDERED_WHOLE nothing may follow. */
 int rendered_feed(struct rendered *r, const char *data, size_t n);
 bool rendered_has_head(const struct rendered *r);
+/* Some of the body that was announced has not come. */
+bool rendered_is_short(const struct rendered *r);
 void rendered_free(struct rendered *r);
 
 #endif

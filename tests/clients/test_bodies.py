@@ -136,7 +136,7 @@ def test_every_kind_once_and_as_native(everything, server, kind):
 
 
 @pytest.mark.san
-@pytest.mark.parametrize("kind", [k for k in KINDS if k != "form-stream"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_in_place(everything, server, kind):
     """A callback that only the program's own transfer can run keeps it on the program's handle."""
     url = server.base + "/orders"
@@ -149,10 +149,90 @@ def test_every_kind_in_place(everything, server, kind):
     assert everything.stats()["in_place"] == 1 and everything.events("unprotected") == []
 
 
-def test_what_can_be_read_only_once_is_not_served_in_place(everything, server):
-    first, second = bodies(everything, "form-stream", server.base + "/orders", "--sockopt", "--tries", "2")
-    assert first.status == second.status == 201 and server.executions == 2 and server.keys() == [None, None]
-    assert [e["reason"] for e in everything.events("unprotected")] == ["SOCKOPTFUNCTION"] * 2
+# --- forms that can be read only once: a part with a read callback and no seek callback
+ONCE = ["mime-callback", "mime-chunked", "form-stream"]
+# How it is served: what the policy says on top, and options of the C program.
+WAYS = {"courier": ({}, []), "in-place": ({}, ["--sockopt"]), "inject": ({"mode": "inject"}, []), "audit": ({"mode": "audit"}, [])}
+
+
+def once(world, kind, *args, **env):
+    """`kind` without what KINDS adds: it cannot seek."""
+    program = [client("bodies"), kind, args[0], "--file", world.write("order.txt", "x"), *args[1:]]
+    result = world.run(program, **env)
+    assert result.rc == 0 and result.err == "", result
+    return [World.post_answer(line) for line in result.out.splitlines()]
+
+
+@pytest.mark.san
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ONCE)
+def test_a_form_that_can_be_read_only_once(everything, server, kind, way):
+    top, options = WAYS[way]
+    everything.policy(match="POST http://127.0.0.1:*/orders", top=top)
+    url = server.base + "/orders"
+    native = once(everything, kind, url, *options, preload=False)[0]
+    ours = once(everything, kind, url, *options)[0]
+    untouched, sent = server.writes()
+    assert (native.rc, native.status) == (ours.rc, ours.status) == (0, 201)
+    assert field(ours, "reads") == field(native, "reads") and field(ours, "sent") == field(native, "sent")
+    assert (neutral if way == "audit" else without_key)(sent.raw) == neutral(untouched.raw)
+    assert everything.events("unprotected") == []
+
+
+@pytest.mark.parametrize("way", ["courier", "in-place"])
+@pytest.mark.parametrize("kind", ONCE)
+def test_a_form_without_a_way_back_that_was_not_sent(everything, server, kind, way):
+    """libcurl reads nothing before it is connected, so the next try has the whole form."""
+    with Listener() as gone:
+        port = gone.port
+    args = [kind, "http://127.0.0.1:%d/orders" % port, "--tries", "2", "--native-url", server.base + "/orders",
+            "--keep-position", *WAYS[way][1]]
+    native = once(everything, *args, preload=False)
+    ours = once(everything, *args)
+    assert [a.rc for a in native] == [a.rc for a in ours] == [7, 0]
+    untouched, sent = server.writes()
+    assert without_key(sent.raw) == neutral(untouched.raw)
+
+
+@pytest.mark.parametrize("way", ["in-place", "inject"])
+@pytest.mark.parametrize("kind,status", [("mime-callback", 307), ("mime-callback", 303), ("mime-callback", 302), ("form-stream", 303)])
+def test_a_form_in_place_is_redirected_as_natively(everything, server, kind, way, status):
+    everything.policy(match="POST http://127.0.0.1:*/orders", top=WAYS[way][0])
+    to = server.base + "/moved"
+    seen = []
+    for preload in (False, True):
+        server.reset()
+        answer = bodies(everything, kind, "%s/orders?redirect=%d&to=%s" % (server.base, status, to), "--seek",
+                        *WAYS[way][1], preload=preload)[0]
+        assert answer.rc == 0, answer
+        seen.append([neutral(r.raw) for r in server.requests])
+    assert [without_key(raw) for raw in seen[1]] == seen[0]
+
+
+@pytest.mark.parametrize("kind", ["mime-fields", "form"])
+def test_a_form_in_place_whose_login_is_asked_for(everything, server, kind):
+    host = server.base.replace("http://", "http://u:p@") + "/orders?auth=digest"
+    native = bodies(everything, kind, host, "--seek", "--digest", preload=False)[0]
+    untouched = len(server.requests)
+    ours = bodies(everything, kind, host, "--seek", "--digest", "--sockopt")[0]
+    assert (ours.rc, ours.status) == (native.rc, native.status) == (0, 201) and server.executions == 2
+    lengths = [r.header("Content-Length") for r in server.requests]
+    assert lengths[untouched:] == lengths[:untouched]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ["mime-callback", "form-stream"])
+def test_a_form_with_fewer_bytes_than_announced(everything, server, kind, way):
+    """libcurl 7 sends what there is and waits for an answer; later ones call it an error."""
+    everything.policy(match="POST http://127.0.0.1:*/orders", top=WAYS[way][0])
+    args = [server.base + "/orders", "--manner", "short", "--timeout-ms", "900", *WAYS[way][1]]
+    native = once(everything, kind, *args, preload=False)[0]
+    ours = once(everything, kind, *args)[0]
+    milliseconds = re.compile(r"after \d+ m")
+    assert (ours.rc, milliseconds.sub("", ours.err)) == (native.rc, milliseconds.sub("", native.err))
+    assert ours.rc in (26, 28) and field(ours, "sent") == field(native, "sent") and server.executions == 0
+    if ours.rc == 28 and way in ("courier", "in-place"):
+        assert everything.states() == ["unknown"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

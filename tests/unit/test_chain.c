@@ -15,6 +15,7 @@ enum { IDS = 500, NEVER_SET = 0x5eed };
 
 static uintptr_t now[IDS];
 static CURLoption refused; /* by this libcurl */
+static CURLoption set_last;
 static unsigned order, xferinfo_at, progress_at;
 
 static CURLcode fake_setopt(CURL *handle, CURLoption id, ...)
@@ -29,6 +30,7 @@ static CURLcode fake_setopt(CURL *handle, CURLoption id, ...)
 	if (refused && id == refused)
 		return CURLE_UNKNOWN_OPTION;
 	now[id % 10000] = word;
+	set_last = id;
 	order++;
 	if (id == CURLOPT_XFERINFOFUNCTION)
 		xferinfo_at = order;
@@ -389,6 +391,53 @@ static void what_a_program_did_not_ask_for_is_swallowed(void **state)
 	chain_end(&c);
 }
 
+/* A POST that is read stands in for a form, whose method comes back: last, since POSTFIELDS and
+ * their size come back before and change it. */
+static void a_form_is_the_method_again(void **state)
+{
+	static const struct {
+		CURLoption id;
+		bool captured; /* still where it was rendered */
+		uintptr_t then;
+	} rows[] = {{CURLOPT_MIMEPOST, true, 0},
+	            {CURLOPT_MIMEPOST, false, (uintptr_t)&shadow},
+	            {CURLOPT_HTTPPOST, false, (uintptr_t)&shadow}};
+	struct chain c;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		done(NULL), fresh(NULL);
+		program_sets(CURLOPT_POSTFIELDS, "before");
+		program_sets(rows[i].id, &shadow);
+		shadow.capture.mime = rows[i].captured ? (curl_mime *)&shadow : NULL;
+		assert_int_equal(chain_begin(&c, &shadow, &all, NULL), 0);
+		assert_int_equal(chain_override_form(&c, 40), CURLE_OK);
+		assert_int_equal(word_of(CURLOPT_POSTFIELDS), 0);
+		assert_int_equal(word_of(CURLOPT_POSTFIELDSIZE_LARGE), 40);
+		assert_int_equal(word_of(rows[i].id), NEVER_SET);
+		chain_end(&c);
+		assert_string_equal((const char *)word_of(CURLOPT_POSTFIELDS), "before");
+		assert_int_equal(word_of(CURLOPT_POSTFIELDSIZE_LARGE), (uintptr_t)-1);
+		assert_int_equal(word_of(rows[i].id), rows[i].then);
+		assert_int_equal(set_last, rows[i].id);
+	}
+}
+
+/* The program changed its mind in a callback. */
+static void a_form_that_was_given_up_stays_so(void **state)
+{
+	struct chain c;
+
+	(void)state;
+	program_sets(CURLOPT_MIMEPOST, &shadow);
+	assert_int_equal(chain_begin(&c, &shadow, &all, NULL), 0);
+	assert_int_equal(chain_override_form(&c, -1), CURLE_OK);
+	program_sets(CURLOPT_HTTPGET, (void *)1);
+	chain_end(&c);
+	assert_int_equal(word_of(CURLOPT_MIMEPOST), NEVER_SET);
+	assert_int_equal(set_last, CURLOPT_HTTPGET);
+}
+
 static void a_reset_gives_nothing_back_and_is_known(void **state)
 {
 	struct chain c;
@@ -429,6 +478,8 @@ int main(void)
 	        TEST(header_lines_in_the_body_are_not_the_body),
 	        TEST(the_programs_prereq_comes_after_the_gate),
 	        TEST(what_a_program_did_not_ask_for_is_swallowed),
+	        TEST(a_form_is_the_method_again),
+	        TEST(a_form_that_was_given_up_stays_so),
 	        TEST(a_reset_gives_nothing_back_and_is_known),
 	        TEST(a_handle_that_goes_is_given_back_first),
 	};

@@ -76,6 +76,34 @@ static void only_some_answers_ask_for_another_send(void **state)
 	}
 }
 
+static void some_answers_ask_for_something_else(void **state)
+{
+	static const struct {
+		const char *line;
+		long keep;
+		bool drops;
+	} rows[] = {{"HTTP/1.1 301 M", 0, true},
+	            {"HTTP/1.1 301 M", CURL_REDIR_POST_301, false},
+	            {"HTTP/1.1 302 F", 0, true},
+	            {"HTTP/1.1 302 F", CURL_REDIR_POST_302, false},
+	            {"HTTP/1.1 303 S", 0, true},
+	            {"HTTP/1.1 303 S", CURL_REDIR_POST_303, false},
+	            {"HTTP/1.1 307 T", 0, false},
+	            {"HTTP/1.1 401 U", 0, false},
+	            {"HTTP/1.1 303 S", CURL_REDIR_POST_302, true}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct passes p = {0};
+		struct gate_pass pass;
+
+		passes_begin(&p, "http://h/", &pass);
+		block(&p, rows[i].line);
+		assert_int_equal(passes_drops_body(&p, rows[i].keep), rows[i].drops);
+		passes_free(&p);
+	}
+}
+
 static void half_a_block_is_no_answer(void **state)
 {
 	struct passes p = {0};
@@ -151,6 +179,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(authorities_are_read_from_urls),
 	        cmocka_unit_test(only_some_answers_ask_for_another_send),
+	        cmocka_unit_test(some_answers_ask_for_something_else),
 	        cmocka_unit_test(half_a_block_is_no_answer),
 	        cmocka_unit_test(a_proxys_answer_is_not_the_origins),
 	        cmocka_unit_test(the_key_stays_with_its_authority),

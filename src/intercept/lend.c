@@ -1,0 +1,197 @@
+/* See lend.h. Everything is set through the chain, which gives it back.
+ *
+ * A form was rendered before, and those bytes go out, as a POST that is read: what a part's
+ * callback gave it cannot give again. The program's curl_mime stays where it was rendered. As in
+ * the courier's lists, Content-Length and Content-Type stand last, where libcurl writes them for a
+ * form, and are left out where a redirect makes a GET of it. */
+#include "intercept/lend.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* --- the headers --- */
+
+static bool is_form(const struct writing *w)
+{
+	return w->payload && w->body_type;
+}
+
+static bool has_header(const struct curl_slist *list, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; list; list = list->next)
+		if (strncasecmp(list->data, name, n) == 0 && list->data[n] == ':')
+			return true;
+	return false;
+}
+
+static int append(const struct lend *l, struct curl_slist **list, const struct buf *line)
+{
+	struct curl_slist *more = NULL;
+
+	if (!line->failed)
+		more = CURL_FN(l->shadow->flavour, slist_append)(*list, line->data);
+	*list = more ? more : *list;
+	return more ? 0 : -1;
+}
+
+/* To one list what libcurl would write for the form. */
+static int append_form(const struct lend *l, struct curl_slist **list)
+{
+	struct buf length = {0}, type = {0};
+	int rc = 0;
+
+	buf_add_text(&length, "Content-Length: ");
+	buf_add_number(&length, l->w->body_size);
+	buf_add_text(&type, "Content-Type: ");
+	buf_add_text(&type, l->w->body_type);
+	if (l->w->body_size >= 0 && !has_header(l->copied, "Content-Length") &&
+	    !has_header(l->copied, "Transfer-Encoding"))
+		rc = append(l, list, &length);
+	if (!rc)
+		rc = append(l, list, &type);
+	buf_free(&length);
+	buf_free(&type);
+	return rc;
+}
+
+static bool make_lists(struct lend *l)
+{
+	struct header_edit edit = l->carried.edit;
+	size_t n = 0;
+	int rc;
+
+	while (n < LINES_DROP - 1 && edit.drop[n])
+		n++;
+	if (l->form)
+		edit.drop[n] = "Content-Type";
+	l->copied = options_pointer(&l->shadow->options, CURLOPT_HTTPHEADER);
+	rc = lines_make(l->shadow->flavour, l->copied, &edit, &l->headers, &l->bare);
+	if (rc || !l->form || l->bodyless)
+		return rc == 0;
+	return append_form(l, &l->headers) == 0 && append_form(l, &l->bare) == 0;
+}
+
+/* libcurl may still hold the lists it was given. */
+static void remake_lists(struct lend *l)
+{
+	if (l->old_count + 2 > LEND_OLD)
+		return;
+	l->old[l->old_count++] = l->headers;
+	l->old[l->old_count++] = l->bare;
+	l->headers = l->bare = NULL;
+	if (!make_lists(l))
+		l->chain->lost = true;
+}
+
+CURLcode lend_headers(struct lend *l, bool same_authority)
+{
+	/* The program may give its handle another list in one of its callbacks. */
+	if (l->copied != options_pointer(&l->shadow->options, CURLOPT_HTTPHEADER))
+		remake_lists(l);
+	return chain_override(l->chain, CURLOPT_HTTPHEADER,
+	                      (uintptr_t)(same_authority ? l->headers : l->bare));
+}
+
+void lend_answered(struct lend *l, const struct passes *passes)
+{
+	long keep = options_long(&l->shadow->options, CURLOPT_POSTREDIR, 0);
+
+	if (!l->form || l->bodyless || passes->opening || !passes_drops_body(passes, keep))
+		return;
+	l->bodyless = true;
+	remake_lists(l);
+}
+
+/* --- URL and body --- */
+
+/* A URL or a target with the key in its query. CURLU would win over it. */
+static CURLcode lend_url(struct lend *l)
+{
+	const struct carried *c = &l->carried;
+	CURLcode code;
+
+	if (!c->url)
+		return CURLE_OK;
+	if (c->is_target)
+		return chain_override(l->chain, CURLOPT_REQUEST_TARGET, (uintptr_t)c->url);
+	code = chain_override(l->chain, CURLOPT_URL, (uintptr_t)c->url);
+	if (code == CURLE_OK && options_pointer(&l->shadow->options, CURLOPT_CURLU))
+		code = chain_override(l->chain, CURLOPT_CURLU, 0);
+	return code;
+}
+
+/* The bytes that were read, from the beginning, as often as libcurl wants them. */
+static CURLcode lend_reader(struct lend *l, struct payload *payload)
+{
+	const struct {
+		CURLoption id;
+		uintptr_t word;
+	} lent[] = {
+	        {CURLOPT_READFUNCTION, (uintptr_t)fetch_read},
+	        {CURLOPT_READDATA, (uintptr_t)&l->reader},
+	        {CURLOPT_SEEKFUNCTION, (uintptr_t)fetch_seek},
+	        {CURLOPT_SEEKDATA, (uintptr_t)&l->reader},
+	};
+	CURLcode code = CURLE_OK;
+
+	l->reader.payload = payload;
+	for (size_t i = 0; i < sizeof(lent) / sizeof(*lent) && code == CURLE_OK; i++)
+		code = chain_override(l->chain, lent[i].id, lent[i].word);
+	return code;
+}
+
+static CURLcode lend_body(struct lend *l)
+{
+	const struct carried *c = &l->carried;
+	struct writing *w = l->w;
+	CURLcode code;
+
+	if (l->form) {
+		code = chain_override_form(l->chain, w->body_size);
+		return code ? code : lend_reader(l, w->payload);
+	}
+	if (!fetch_give_form(l->shadow))
+		return CURLE_SEND_FAIL_REWIND;
+	if (c->has_body && !c->payload)
+		return chain_override_body(l->chain, c->body.data, (curl_off_t)c->body.n);
+	if (!w->payload)
+		return CURLE_OK;
+	if (!c->payload)
+		return lend_reader(l, w->payload);
+	code = chain_override_size(l->chain, c->size);
+	return code ? code : lend_reader(l, c->payload);
+}
+
+CURLcode lend_all(struct lend *l)
+{
+	CURLcode code = lend_body(l);
+
+	if (code == CURLE_OK)
+		code = lend_url(l);
+	if (code == CURLE_OK)
+		code = chain_override(l->chain, CURLOPT_HTTPHEADER, (uintptr_t)l->headers);
+	return code;
+}
+
+/* --- its life --- */
+
+bool lend_make(struct lend *l, struct writing *w, struct chain *chain, struct carried *carried)
+{
+	*l = (struct lend){.chain = chain, .w = w, .shadow = w->shadow, .form = is_form(w)};
+	l->carried = *carried;
+	*carried = (struct carried){0};
+	return make_lists(l);
+}
+
+void lend_free(struct lend *l)
+{
+	const struct flavour *fl = l->shadow->flavour;
+
+	CURL_FN(fl, slist_free_all)(l->headers);
+	CURL_FN(fl, slist_free_all)(l->bare);
+	for (unsigned i = 0; i < l->old_count; i++)
+		CURL_FN(fl, slist_free_all)(l->old[i]);
+	carried_free(&l->carried);
+}
