@@ -1,14 +1,17 @@
 /* See audit.h. Header lines and the moment before each wire send are watched always, so that a send
  * which libcurl repeats by itself is told from a redirect or a round of authentication. The debug
  * callback, which costs more, is chained where the body is not in memory, and where there is no
- * PREREQ to count by. Memory that runs out costs the event its fingerprint, never the program. */
+ * PREREQ to count by, and that of the answer's body where the rule asks something of it. Memory
+ * that runs out costs the event its fingerprint, never the program. */
 #include "intercept/audit.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "courier/fields.h"
 #include "courier/passes.h"
+#include "identity/predicate.h"
 #include "intercept/chain.h"
 #include "intercept/choose.h"
 #include "intercept/fetch.h"
@@ -22,6 +25,7 @@
 
 struct audit {
 	struct chain chain;
+	struct chain_calls calls;
 	struct shadow *shadow;
 	const struct process *process;
 	struct names names;
@@ -35,7 +39,9 @@ struct audit {
 	struct identity_in in;
 	struct identity id;
 	struct buf parts;
-	bool watching; /* the debug callback is chained */
+	struct buf head, answer; /* of the last answer, where its body is asked about */
+	bool answer_lost;        /* it is larger than is kept, or there was no memory */
+	bool watching;           /* the debug callback is chained */
 	bool identified, body_lost;
 	unsigned repeated; /* wire sends that no answer had asked for */
 	int64_t started_us;
@@ -70,6 +76,24 @@ static void on_header(void *ctx, const char *line, size_t n)
 	struct audit *a = ctx;
 
 	passes_header(&a->passes, line, n);
+	if (!a->calls.body)
+		return;
+	if (span_starts((struct span){line, n}, "HTTP/")) {
+		buf_reset(&a->head);
+		buf_reset(&a->answer);
+		a->answer_lost = false;
+	}
+	buf_add(&a->head, line, n);
+}
+
+static void on_body(void *ctx, const char *data, size_t n)
+{
+	struct audit *a = ctx;
+
+	if (n > (size_t)a->process->policy->max_response - a->answer.n)
+		a->answer_lost = true;
+	if (!a->answer_lost)
+		buf_add(&a->answer, data, n);
 }
 
 static void on_debug(void *ctx, curl_infotype type, const char *data, size_t n)
@@ -92,6 +116,8 @@ static void audit_free(struct audit *a)
 	outgoing_free(&a->out);
 	passes_free(&a->passes);
 	buf_free(&a->parts);
+	buf_free(&a->head);
+	buf_free(&a->answer);
 	redirect_free(a->redirect);
 	free(a);
 }
@@ -105,19 +131,6 @@ static void on_dropped(void *ctx)
 	tell(a, CURLE_ABORTED_BY_CALLBACK);
 	audit_free(a);
 }
-
-static const struct chain_calls plain = {
-        .pass = on_pass,
-        .header = on_header,
-        .dropped = on_dropped,
-};
-
-static const struct chain_calls watched = {
-        .pass = on_pass,
-        .header = on_header,
-        .debug = on_debug,
-        .dropped = on_dropped,
-};
 
 /* --- the event --- */
 
@@ -171,6 +184,19 @@ static void identify_sent(struct audit *a)
 		a->body_lost = true;
 }
 
+/* Of an answer that is not there whole nothing can be said. */
+static bool body_matches(const struct audit *a, bool complete)
+{
+	struct predicate_view view = {.body = span_buf(&a->answer)};
+
+	if (!a->by->body.count)
+		return true;
+	if (!complete || a->answer_lost || a->answer.failed || a->head.failed)
+		return false;
+	view.content_type = fields_find(span_buf(&a->head), "Content-Type");
+	return predicates_hold_answer(&a->by->body, &view);
+}
+
 static const char *outcome_of(const struct audit *a, CURLcode code)
 {
 	struct ending ending = {
@@ -178,9 +204,9 @@ static const char *outcome_of(const struct audit *a, CURLcode code)
 	        .complete = code == CURLE_OK || code == CURLE_HTTP_RETURNED_ERROR,
 	        .status = a->passes.status,
 	        .seen_at = passes_seen_at(&a->passes, code != CURLE_OK),
-	        .body_matches = true,
 	};
 
+	ending.body_matches = body_matches(a, ending.complete);
 	return outcome_kind_name(verdict_outcome(&ending, a->by));
 }
 
@@ -250,16 +276,28 @@ static bool body_in_memory(const struct shadow *s)
 	return kind == REQUEST_NO_BODY || kind == REQUEST_FIELDS;
 }
 
+/* Which of several rules it is may be known only when the body has left. */
+static bool asks_of_answer(const struct audit *a)
+{
+	return a->rule && (a->rule->body.count || choose_is_open(a->shadow, a->rule));
+}
+
 static int watch(struct audit *a)
 {
-	const struct chain_calls *calls = a->watching ? &watched : &plain;
-
-	if (chain_begin(&a->chain, a->shadow, calls, a) != 0)
+	a->calls = (struct chain_calls){
+	        .pass = on_pass,
+	        .header = on_header,
+	        .body = asks_of_answer(a) ? on_body : NULL,
+	        .debug = a->watching ? on_debug : NULL,
+	        .dropped = on_dropped,
+	};
+	if (chain_begin(&a->chain, a->shadow, &a->calls, a) != 0)
 		return -1;
 	if (!a->chain.no_prereq || a->watching)
 		return 0;
 	chain_end(&a->chain);
-	return chain_begin(&a->chain, a->shadow, &watched, a);
+	a->calls.debug = on_debug;
+	return chain_begin(&a->chain, a->shadow, &a->calls, a);
 }
 
 /* On the heap: a callback may jump out of the perform. Null: no memory. */

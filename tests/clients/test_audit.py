@@ -74,8 +74,14 @@ def traffic(server):
         return [(r.number, without_boundary(r.raw)) for r in server.requests]
 
 
-@pytest.mark.parametrize("what", ["get", "data", "upload", "stdin", "form", "json", "verbose", "include", "c", "pycurl", "php"])
-def test_the_wire_is_byte_for_byte_the_same(audit, server, what):
+KINDS = ["get", "data", "upload", "stdin", "form", "json", "verbose", "include", "c", "pycurl", "php"]
+ASKS = {"answers": {"body": {"json": {"/fill": "absent", "/id": "present"}}}}  # then the answer is read on its way
+
+
+@pytest.mark.parametrize("what, more", [(what, {}) for what in KINDS] + [(what, ASKS) for what in ("stdin", "include", "c", "pycurl", "php")],
+                         ids=lambda x: x if isinstance(x, str) else "asks" if x else "")
+def test_the_wire_is_byte_for_byte_the_same(audit, server, what, more):
+    audit.policy(top={"mode": "audit"}, **RULE, **more)
     if what == "php" and not have("php"):
         pytest.skip("no PHP")
     runs = []
@@ -140,6 +146,48 @@ def test_what_an_event_says(audit, server):
     assert len(event["fingerprint"]) == 16 and event["scope"] == "tests" and event["run"] == "run-1"
     assert "verdict" not in event and "record" not in event and "reason" not in event
     assert "secret" not in open(audit.event_log).read()
+
+
+@pytest.mark.san
+@pytest.mark.parametrize("query, outcome", [
+    ("", "done"), ("size=10", "unknown"), ("cutbody=1", "unknown"), ("chunked=1&size=9", "unknown"), ("chunked=1", "done"), ("gzip=1", "done"),
+    ("gzip=1&size=10", "unknown"), ("redirect=307&to=/orders/2", "done"), ("redirect=307&to=/orders/2%3Fsize=9", "unknown"),
+    ("status=503", "unknown"), ("status=422", "freed")])
+def test_what_a_rule_asks_of_the_answer_is_read(audit, server, query, outcome):
+    """A 201 with errors in it is no final answer, in audit as under enforce; and what the program gets is what it got without."""
+    args = ["-L", "--compressed", "-d", "n=1", "-i", server.base + "/orders/1?" + query]
+    outs = []
+    for preload in (False, True):
+        server.reset()
+        audit.policy(top={"mode": "audit"}, **RULE, **ASKS)
+        outs.append(audit.run(["curl", "-q", "-sS", *args], preload=preload))
+    assert outs[0].rc == outs[1].rc and without_names(outs[0].out) == without_names(outs[1].out)
+    assert audit.events()[-1]["outcome"] == outcome, audit.events()
+
+
+def without_names(text):
+    return re.sub("(?m)^X-Request-Id:.*$", "", text)
+
+
+def test_of_an_answer_that_is_too_large_nothing_is_said(audit, server):
+    """As under enforce, where it could not be looked at either."""
+    audit.policy(top={"mode": "audit"}, ledger={"max_response": "64KiB"}, **RULE, answers={"body": {"json": {"/id": "present"}}})
+    for size, outcome in ((60000, "done"), (70000, "unknown")):
+        assert len(audit.curl("-d", "n=1", server.base + "/orders/1?size=%d" % size).body) > size
+        assert audit.events()[-1]["outcome"] == outcome
+
+
+@pytest.mark.parametrize("name", {**PROGRAMS, **MULTI_PROGRAMS})
+def test_the_answer_is_read_beside_every_program(world, server, name):
+    program = {**PROGRAMS, **MULTI_PROGRAMS}[name]
+    world.policy(top={"mode": "audit"}, match="POST,PUT,PATCH,DELETE http://127.0.0.1:*/orders", **ASKS)
+    for query, outcome in (("", "done"), ("size=9", "unknown")):
+        before = len(world.events())
+        plain = program.run(world, server.base + "/orders?" + query, 20, "", preload=False)
+        server.reset()
+        seen = program.run(world, server.base + "/orders?" + query, 20, "")
+        assert (seen.status, seen.rc) == (plain.status, plain.rc)
+        assert {e["outcome"] for e in world.events()[before:]} == {outcome}
 
 
 @pytest.mark.san
