@@ -207,6 +207,10 @@ static int report(const struct cli_place *place, const struct before *b, const s
 		rc = cli_fail(CLI_CANNOT, "run", "out of memory: no report");
 	else
 		rc = say(&a, ask, mask, place->events);
+	if (log.lost && rc != CLI_CANNOT)
+		rc = cli_fail(CLI_CANNOT, "run",
+		              "%s: %lu events were lost, and what was sent twice with them",
+		              place->events, log.lost);
 	cli_rules_free(&rules);
 	analysis_free(&a);
 	log_free(&log);

@@ -22,7 +22,8 @@ struct event event_make(const char *name)
 	struct event e = {0};
 
 	e.event = name;
-	e.generation = e.attempt = e.wire_sends = e.status = e.curlcode = e.ms = e.bytes = -1;
+	e.generation = e.attempt = e.wire_sends = e.status = e.curlcode = e.ms = e.bytes = e.lost =
+	        -1;
 	return e;
 }
 
@@ -202,6 +203,7 @@ void event_format(struct buf *out, const struct event *e, struct stamp now)
 	add_number(out, NAME("curlcode"), e->curlcode);
 	add_number(out, NAME("ms"), e->ms);
 	add_number(out, NAME("bytes"), e->bytes);
+	add_number(out, NAME("lost"), e->lost);
 	add_text(out, NAME("served"), e->served, SIZE_MAX);
 	add_hex(out, NAME("trace"), e->trace, 16);
 	if (e->parts) {

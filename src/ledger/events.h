@@ -22,6 +22,7 @@ struct event {
 	const char *parts;                               /* identity_leaves: an object, as it is */
 	uint64_t record;                                 /* 0: none */
 	int64_t generation, attempt, wire_sends, status, curlcode, ms, bytes;
+	int64_t lost; /* of "lost": how many lines */
 	const char *verdict, *reason, *outcome, *served, *text;
 	const uint8_t *trace; /* 16 bytes */
 };

@@ -151,8 +151,10 @@ void report_json(FILE *out, const struct analysis *a, const struct report_view *
 	report_time(a->to_us, to, sizeof(to));
 	fputs("{\"version\":1,\"source\":", out);
 	print_text(out, view->source ? view->source : "");
-	fprintf(out, ",\"from\":\"%s\",\"to\":\"%s\",\"damaged_lines\":%lu,\n\"summary\":{", from,
-	        to, a->log->damaged);
+	fprintf(out,
+	        ",\"from\":\"%s\",\"to\":\"%s\",\"damaged_lines\":%lu,\"lost_events\":%lu,"
+	        "\n\"summary\":{",
+	        from, to, a->log->damaged, a->log->lost);
 	print_counts(out, &a->all);
 	fputc('}', out);
 	print_operations(out, a);

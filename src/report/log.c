@@ -20,7 +20,7 @@ enum { TEXT_MAX = 1024, CHUNK = 1 << 20 };
 struct reading {
 	struct log *log;
 	struct entry *e;
-	int64_t ms;
+	int64_t ms, lost;
 	bool failed;
 };
 
@@ -226,6 +226,8 @@ static bool read_number(struct reading *r, const struct scan_member *m)
 		e->status = read_short(m->value);
 	else if (span_is(m->name, "curlcode"))
 		e->curlcode = (int32_t)scan_number(m->value, -1);
+	else if (span_is(m->name, "lost"))
+		r->lost = scan_number(m->value, 0);
 	else if (span_is(m->name, "wire_sends"))
 		e->wire_sends = read_short(m->value);
 	else if (span_is(m->name, "attempt"))
@@ -304,6 +306,7 @@ static int add_line(struct log *log, struct span line)
 	}
 	if (r.failed)
 		return LOG_NOMEM;
+	log->lost += r.lost > 0 ? (unsigned long)r.lost : 0;
 	r.e->began_us = r.e->ended_us - r.ms * 1000;
 	log->count++;
 	return LOG_OK;

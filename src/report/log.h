@@ -55,6 +55,7 @@ struct log {
 	struct log_texts *texts;
 	unsigned long damaged; /* lines that could not be read */
 	unsigned long others;  /* left out by log_keep_run */
+	unsigned long lost;    /* events that could not be written, as the log itself says */
 };
 
 enum { LOG_OK = 0, LOG_CANNOT = -1, LOG_NOMEM = -2 };

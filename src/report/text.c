@@ -57,6 +57,8 @@ void report_summary(FILE *out, const struct analysis *a, const struct report_vie
 	fprintf(out, "sendonce: log %s", view->source ? view->source : "-");
 	if (a->log->damaged)
 		fprintf(out, ", %lu lines of it could not be read", a->log->damaged);
+	if (a->log->lost)
+		fprintf(out, ", %lu events were lost: the disk had no room for them", a->log->lost);
 	if (a->log->others)
 		fprintf(out, ", %lu lines of other runs left out", a->log->others);
 	fputc('\n', out);

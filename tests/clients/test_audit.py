@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from harness import SLOW, client, have
+from harness import SLOW, build, client, have
 from programs import MULTI_PROGRAMS, PROGRAMS
 
 RULE = {"match": "POST,PUT http://127.0.0.1:*/orders/**"}
@@ -175,6 +175,53 @@ def test_of_an_answer_that_is_too_large_nothing_is_said(audit, server):
     for size, outcome in ((60000, "done"), (70000, "unknown")):
         assert len(audit.curl("-d", "n=1", server.base + "/orders/1?size=%d" % size).body) > size
         assert audit.events()[-1]["outcome"] == outcome
+
+
+LOSING = """
+import os, pycurl, sys
+base, log, steps = sys.argv[1:]
+c = pycurl.Curl()
+c.setopt(c.WRITEFUNCTION, lambda b: None)
+c.setopt(c.URL, base + "/orders/1")
+for step in steps:
+    if step == "w":
+        c.setopt(c.POSTFIELDS, "n=1")
+        c.perform()
+    elif step == "-":
+        os.rename(log, log + ".away")
+    elif step == "+":
+        os.rename(log + ".away", log)
+    elif step == "f" and os.fork() > 0:
+        os.wait()
+        break
+"""
+
+
+def losing(audit, server, steps, *command):
+    """A program that writes (w) while there is no place for its log (between - and +); f: what follows is a child's."""
+    log = audit.path("logs")
+    os.makedirs(log, exist_ok=True)
+    audit.policy(top={"mode": "audit", "events": os.path.join(log, "events")}, **RULE)
+    audit.event_log = os.path.join(log, "events")
+    return audit.run([*command, "/usr/bin/python3", "-c", LOSING, server.base, log, steps])
+
+
+@pytest.mark.san
+@pytest.mark.parametrize("steps, told", [
+    ("www", ["write"] * 3), ("w-ww+ww", ["write", "write", 2, "write"]), ("-w+", [1]), ("-w+-w+w", ["write", 2]),
+    ("-w+fw", ["write", 1]), ("-wfw+w", ["write", 1, 1])])
+def test_events_that_are_lost_are_counted(audit, server, steps, told):
+    """By the process, which says so as soon as it can: behind the next event, or at its exit. A child knows nothing of its parent's."""
+    result = losing(audit, server, steps)
+    assert result.rc == 0, result
+    assert [e["lost"] if e["event"] == "lost" else e["event"] for e in audit.events()] == told
+    assert len(server.writes()) == steps.count("w")
+
+
+def test_a_report_of_a_log_that_lost_events_is_no_all_clear(audit, server):
+    for steps, rc in (("w", 0), ("-w+w", 3)):
+        result = losing(audit, server, steps, os.path.join(build(), "sendonce"), "run", "--summary", "--policy", audit.policy_file, "--")
+        assert result.rc == rc and ("1 events were lost" in result.err) == (rc == 3), result
 
 
 @pytest.mark.parametrize("name", {**PROGRAMS, **MULTI_PROGRAMS})
