@@ -20,6 +20,7 @@ void serve_start(struct serving *v, struct shadow *s)
 
 	*v = (struct serving){.shadow = s};
 	gather_sink(s, &sink);
+	sink.pace = &s->pace;
 	player_start(&v->player, &sink, serve_now_us());
 	v->playing.player = &v->player;
 	shadow_begin(s, &v->playing);

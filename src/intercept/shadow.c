@@ -133,6 +133,7 @@ void shadow_reset(struct shadow *s)
 	courier_stay_free(&s->stay);
 	forget_transfer(s);
 	forget_body(s);
+	s->pace = (struct player_pace){0};
 }
 
 void shadow_left(struct shadow *s)

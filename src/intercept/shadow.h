@@ -79,6 +79,7 @@ struct shadow {
 	CURLM *added_to;
 	uint64_t added_serial;
 	struct message message; /* libcurl's about it */
+	struct player_pace pace;
 	UT_hash_handle hh;
 };
 

@@ -13,8 +13,11 @@ CURLcode player_fail(struct player *p, CURLcode code, const char *format, ...)
  * playing ended. `last`: nothing comes after it. */
 CURLcode player_progress(struct player *p, bool last);
 
-/* Bytes a second: over the samples kept, or since the start while there is only one. */
-curl_off_t player_speed(const struct player *p, int64_t now_us);
+/* Bytes a second, as measured last. */
+curl_off_t player_speed(const struct player *p);
+/* Measure it: over the samples kept, or since the start where this is the first. Once a second, and
+ * at the end. */
+void player_measure(struct player *p, int64_t now_us, bool last);
 
 enum { METER_SIZE = 6, METER_TIME = 9 };
 /* Five and eight columns, as libcurl's meter shows a size and a time. Both return `out`. */

@@ -123,7 +123,7 @@ void player_meter(struct player *p, bool last)
 	        meter_way(p->body_seen, p->body_total, p->in_body && p->body_total >= 0, spent_us);
 	struct way up = meter_way(p->uploaded, p->sink.upload_size,
 	                          begun && p->sink.upload_size >= 0, spent_us);
-	meter_row(out, &down, &up, spent_us, player_speed(p, p->seen_us));
+	meter_row(out, &down, &up, spent_us, player_speed(p));
 	if (last && !p->sink.xferinfo && !p->sink.progress)
 		fputc('\n', out);
 	fflush(out);

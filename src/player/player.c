@@ -26,6 +26,7 @@ void player_start(struct player *p, const struct player_sink *sink, int64_t now_
 	p->sink = *sink;
 	p->started_us = p->seen_us = now_us;
 	p->body_total = -1;
+	player_measure(p, now_us, false);
 	if (p->sink.error_buffer)
 		p->sink.error_buffer[0] = 0;
 }
@@ -387,6 +388,7 @@ CURLcode player_end(struct player *p, CURLcode code, const char *text)
 	/* libcurl shows the final state once more, unless the program has just asked it to stop. */
 	if (p->code != CURLE_ABORTED_BY_CALLBACK)
 		(void)player_progress(p, true);
+	player_measure(p, p->seen_us, true);
 	p->ended = true;
 	drop_held(p);
 	return p->code;

@@ -14,6 +14,13 @@
 
 #include "base/curlapi.h"
 
+/* What libcurl keeps of its speed from one transfer of a handle to the next: it is measured once in
+ * a second of the clock, and one that begins in the same second has the speed of the one before. */
+struct player_pace {
+	int64_t second;   /* of CLOCK_MONOTONIC, in which it was measured last; 0: never */
+	curl_off_t speed; /* bytes a second */
+};
+
 /* The program's side of a handle, read from its options when the transfer starts. Null function:
  * libcurl's default (fwrite to the data pointer, or to stdout when that is null). */
 struct player_sink {
@@ -39,6 +46,7 @@ struct player_sink {
 	int64_t timeout_us, connect_timeout_us; /* 0: none, and libcurl's 300 s while connecting */
 	long low_speed_limit, low_speed_time;   /* bytes a second, seconds */
 	curl_off_t upload_size;                 /* for progress, known from the start */
+	struct player_pace *pace;               /* the handle's; null: it has none */
 };
 
 enum { PLAYER_RATES = 6 };
@@ -72,8 +80,9 @@ struct player {
 		curl_off_t bytes;
 	} rate[PLAYER_RATES]; /* one sample a second, as libcurl's own speed is measured */
 	unsigned rates;
-	CURLcode code; /* the first thing that ended it */
-	char *held;    /* bytes a pausing callback did not take */
+	struct player_pace pace; /* where the handle has none */
+	CURLcode code;           /* the first thing that ended it */
+	char *held;              /* bytes a pausing callback did not take */
 	size_t held_size, held_at;
 	int held_kind;
 };

@@ -4,7 +4,8 @@
  * second. Here it is called when a number it shows has changed, and once a second otherwise.
  * Deadlines are counted from the start of the transfer, in whole milliseconds, in the order libcurl
  * tests them: the whole time first, then progress and speed, the connection's time last. The speed
- * is measured as libcurl does it: over the last five seconds, sampled once a second.
+ * is measured as libcurl does it: over the last five seconds, sampled once a second of the clock,
+ * and from one transfer of a handle to the next.
  *
  * Not promised: which of its two texts libcurl would have chosen for a TCP connection that does not
  * come up in CONNECTTIMEOUT (two of its timers race for it; the other text names host and port).
@@ -59,30 +60,43 @@ void player_speed_again(struct player *p)
 	p->slow_since_us = 0;
 }
 
-static void sample_rate(struct player *p, int64_t now_us)
+static const struct player_pace *pace_of(const struct player *p)
 {
-	if (p->rates && now_us - p->rate[(p->rates - 1) % PLAYER_RATES].us < SECOND_US)
-		return;
-	p->rate[p->rates % PLAYER_RATES].us = now_us;
-	p->rate[p->rates % PLAYER_RATES].bytes = p->body_seen + p->uploaded;
-	p->rates++;
+	return p->sink.pace ? p->sink.pace : &p->pace;
 }
 
-curl_off_t player_speed(const struct player *p, int64_t now_us)
+curl_off_t player_speed(const struct player *p)
 {
-	int64_t from_us = p->started_us;
+	return pace_of(p)->speed;
+}
+
+static curl_off_t measured(const struct player *p, int64_t now_us)
+{
+	int64_t from_us = p->started_us, span_ms;
 	curl_off_t from = 0, to = p->body_seen + p->uploaded;
-	int64_t to_us = now_us;
+
 	if (p->rates > 1) {
 		unsigned oldest = p->rates >= PLAYER_RATES ? p->rates % PLAYER_RATES : 0;
-		unsigned newest = (p->rates - 1) % PLAYER_RATES;
+
 		from_us = p->rate[oldest].us;
 		from = p->rate[oldest].bytes;
-		to_us = p->rate[newest].us;
-		to = p->rate[newest].bytes;
 	}
-	int64_t span_ms = (to_us - from_us) / 1000;
+	span_ms = (now_us - from_us) / 1000;
 	return (to - from) * 1000 / (span_ms > 0 ? span_ms : 1);
+}
+
+void player_measure(struct player *p, int64_t now_us, bool last)
+{
+	struct player_pace *pace = p->sink.pace ? p->sink.pace : &p->pace;
+	unsigned at = p->rates % PLAYER_RATES;
+
+	if (!last && pace->second == now_us / SECOND_US)
+		return;
+	pace->second = now_us / SECOND_US;
+	p->rate[at].us = now_us;
+	p->rate[at].bytes = p->body_seen + p->uploaded;
+	p->rates++;
+	pace->speed = measured(p, now_us);
 }
 
 static CURLcode check_speed(struct player *p, int64_t now_us)
@@ -90,7 +104,7 @@ static CURLcode check_speed(struct player *p, int64_t now_us)
 	const struct player_sink *s = &p->sink;
 	if (p->paused || s->low_speed_time <= 0)
 		return p->code;
-	if (player_speed(p, now_us) >= s->low_speed_limit) {
+	if (player_speed(p) >= s->low_speed_limit) {
 		p->slow_since_us = 0;
 		return p->code;
 	}
@@ -153,7 +167,7 @@ CURLcode player_tick(struct player *p, const struct player_phase *phase, int64_t
 	if (limit > 0 && elapsed_ms(p, now_us) >= limit / 1000)
 		return whole_time_over(p, phase, now_us);
 
-	sample_rate(p, now_us);
+	player_measure(p, now_us, false);
 	if (progress_due(p, now_us)) {
 		p->ticked_us = now_us;
 		if (player_progress(p, false))

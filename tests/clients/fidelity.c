@@ -306,6 +306,36 @@ static void environment(void)
 	fputs(log, stdout);
 }
 
+/* --- LOW_SPEED on a connection that is used again: libcurl measures once in a second of the clock,
+ * so that it counts whether the second write begins in the second in which the first one ended ---
+ */
+
+static void low_speed(void)
+{
+	CURL *curl = make("n=1");
+	long connects = 0, begun;
+	char slow[512];
+	CURLcode rc;
+
+	snprintf(slow, sizeof(slow), "%s?late=6", url);
+	fn.easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 20L);
+	fn.easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 1L);
+	fn.easy_perform(curl); /* it may take long: policy and ledger are opened */
+	wait_ms(1200 - now_ms() % 1000);
+	fn.easy_setopt(curl, CURLOPT_POSTFIELDS, "n=2");
+	printf("first rc=%d\n", (int)fn.easy_perform(curl));
+	if (file) /* the next second */
+		wait_ms(1200 - now_ms() % 1000);
+	fn.easy_setopt(curl, CURLOPT_URL, slow);
+	fn.easy_setopt(curl, CURLOPT_POSTFIELDS, "n=3");
+	begun = now_ms();
+	rc = fn.easy_perform(curl);
+	printf("ms=%ld\n", now_ms() - begun);
+	fn.easy_getinfo(curl, CURLINFO_NUM_CONNECTS, &connects);
+	printf("rc=%d connects=%ld\n", (int)rc, connects);
+	fn.easy_cleanup(curl);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -318,6 +348,7 @@ int main(int argc, char **argv)
 	             {"ticks", ticks},
 	             {"in-callback", in_callback},
 	             {"environment", environment},
+	             {"low-speed", low_speed},
 	             {"once", once}};
 
 	if (argc < 3 || !load())

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness import HERE, SAN, SLOW, client
+from harness import HERE, SAN, SLOW, client, parallel
 from pki import Pki
 from server import OrderServer
 
@@ -171,3 +171,14 @@ def test_a_redirect_to_the_other_scheme_has_its_own_proxy(world, server, tmp_pat
             answer = world.curl("-L", "--cacert", pki.ca, "-d", "x", url, preload=preload, no_proxy=None, http_proxy=server.base)
             assert (answer.rc, answer.status) == (0, 201), answer
         assert other.executions == 2 and not any(r.target.startswith("http") for r in other.requests)
+
+
+@pytest.mark.parametrize("when,seconds", [("at-once", 2), ("later", 1)])
+def test_low_speed_on_a_connection_that_is_used_again(world, server, when, seconds):
+    """As natively, second for second: what was measured of the first write counts on while its second lasts."""
+    world.policy()
+    args = [["low-speed", server.base + "/orders"] + (["later"] if when == "later" else [])] * 2
+    native, ours = parallel(*[lambda a=a, p=p: fidelity(world, *a, preload=p) for a, p in zip(args, (False, True))])
+    milliseconds = [int(lines.pop(1).split("=")[1]) for lines in (native, ours)]
+    assert native == ours == ["first rc=0", "rc=28 connects=0"]
+    assert all(seconds * 1000 - 50 <= ms <= seconds * 1000 + 700 * SLOW for ms in milliseconds), milliseconds

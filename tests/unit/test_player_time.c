@@ -260,6 +260,40 @@ static void low_speed(void **state)
 	assert_int_equal(slow_at(0, 0, true, true), 0);   /* nor while paused */
 }
 
+/* A handle's second transfer, of which nothing comes, begun `later_ms` after the first one: in
+ * which millisecond of its own it ends. */
+static int64_t slow_again(curl_off_t first_bytes, int64_t later_ms)
+{
+	struct player_pace pace = {0};
+	struct player_sink sink = {
+	        .no_progress = true, .low_speed_limit = 1000, .low_speed_time = 1, .pace = &pace};
+	const int64_t from = 7 * (int64_t)SECOND + SECOND / 10, begun = from + later_ms * 1000;
+	struct player_phase phase = sent;
+	struct player p;
+	int64_t ms = 0;
+
+	phase.uploaded = first_bytes;
+	player_start(&p, &sink, from);
+	player_tick(&p, &phase, from + 10000);
+	player_end(&p, CURLE_OK, NULL);
+	player_stop(&p);
+	phase.uploaded = 12; /* it is gone at once: the connection is there */
+	player_start(&p, &sink, begun);
+	while (player_tick(&p, &phase, begun + ms * 1000) == CURLE_OK)
+		ms += 1000;
+	player_stop(&p);
+	return ms;
+}
+
+/* Once a second of the clock, as libcurl does it: what the first transfer ended with counts on. */
+static void low_speed_of_a_handle_that_is_used_again(void **state)
+{
+	(void)state;
+	assert_int_equal(slow_again(200, 2000), 1000); /* another second: nothing has come yet */
+	assert_int_equal(slow_again(200, 300), 2000);  /* the same one: 20,000 bytes a second */
+	assert_int_equal(slow_again(2, 300), 1000);    /* 200 were too few already */
+}
+
 static void low_speed_without_limit_or_time_is_off(void **state)
 {
 	(void)state;
@@ -400,6 +434,7 @@ int main(void)
 	        cmocka_unit_test(deadline_texts),
 	        cmocka_unit_test(deadline_ends_a_paused_transfer_too),
 	        cmocka_unit_test(low_speed),
+	        cmocka_unit_test(low_speed_of_a_handle_that_is_used_again),
 	        cmocka_unit_test(low_speed_without_limit_or_time_is_off),
 	        cmocka_unit_test(progress_when_something_changed_or_a_second_passed),
 	        cmocka_unit_test(progress_results),
