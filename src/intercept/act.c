@@ -140,7 +140,7 @@ static struct send *make_send(struct writing *w, struct verdict verdict, const s
 
 	if (!send)
 		return NULL;
-	send->max_response = (size_t)w->process->policy->max_response;
+	send->max_response = send->look = (size_t)w->process->policy->max_response;
 	send->counter = counter_of(verdict);
 	send->looped = w->looped;
 	snprintf(w->tally.key, sizeof(w->tally.key), "%s", key);

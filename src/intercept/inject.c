@@ -143,7 +143,9 @@ static struct send *make_send(struct writing *w, struct verdict verdict, struct 
 	if (!send)
 		return NULL;
 	w->tally.record = hold ? hold->id : 0;
-	send->max_response = 0; /* no answer is ever given from here */
+	/* No answer is ever given from here, but whether it was one may be for its body to say. */
+	send->max_response = 0;
+	send->look = w->rule->body.count ? (size_t)w->process->policy->max_response : 0;
 	send->counter = verdict.kind == VERDICT_RESEND ? COUNT_resent : COUNT_executed;
 	send->always = true;
 	send->tally = w->tally;

@@ -202,7 +202,7 @@ static struct inplace *inplace_new(struct writing *w, struct send *send, struct 
 	p->send = send;
 	p->passes.first.port = options_long(&w->shadow->options, CURLOPT_PORT, 0);
 	p->renew_us = serve_now_us() + RENEW_EVERY_US;
-	p->tape = tape_new(send->max_response);
+	p->tape = tape_new(send->look);
 	if (lend_make(&p->lend, w, &p->chain, carried) && p->tape)
 		return p;
 	inplace_free(p);

@@ -251,7 +251,7 @@ static bool body_matches(struct send *s, struct tape *tape, const struct tape_en
 	if (!end->complete)
 		return false;
 	tape_last_headers(tape, &head);
-	if (tape_body(tape, s->max_response, &body) == 0 && !head.failed && !body.failed) {
+	if (tape_body(tape, s->look, &body) == 0 && !head.failed && !body.failed) {
 		view.content_type = fields_find(span_buf(&head), "Content-Type");
 		view.body = span_buf(&body);
 		matches = predicates_hold_answer(&s->rule->body, &view);

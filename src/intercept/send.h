@@ -33,7 +33,8 @@ struct send {
 	pid_t pid; /* a child of fork(2) must leave its parent's records alone */
 	struct ledger *ledger;
 	const struct rule *rule;
-	size_t max_response;
+	size_t max_response; /* of an answer that is kept */
+	size_t look;         /* of a body the rule may ask about (answers.body) */
 	struct hold hold;
 	struct stamp dated;  /* the first send, for a provider that is told of it; wall_us 0: the
 	                        moment of the gate */

@@ -44,6 +44,17 @@ def test_another_run_gets_another_key(inject, server):
     assert server.executions == 3 and len(set(server.keys())) == 3 and all(server.keys())
 
 
+def test_what_a_rule_asks_of_the_answer_is_read_here_too(inject, server):
+    """No answer is kept; whether it was one is known all the same, and another run's write is not taken for a retry."""
+    inject.policy(top={"mode": "inject"}, answers={"body": {"json": {"/fill": "absent", "/id": "present"}}})
+    for run in ("run-1", "run-2"):
+        post(inject, server, run=run)
+    assert [e["outcome"] for e in inject.events("write")] == ["done"] * 2 and len(set(server.keys())) == 2
+    for run in ("run-1", "run-2"):
+        post(inject, server, body="n=2", query="?size=9", run=run)
+    assert [e["outcome"] for e in inject.events("write")[2:]] == ["unknown"] * 2 and len(set(server.keys())) == 3
+
+
 def test_a_keyless_doubt_is_sent_again_too(inject, server):
     """Where enforce would refuse: it only adds a header, and never makes things worse than they were."""
     late = inject.curl("-m", str(0.5 * SLOW), "-d", "n=1", server.base + "/orders?late=1.5&times=1")
