@@ -20,7 +20,7 @@ struct store {
 	bool (*load)(void *db, uint64_t from, uint64_t count);
 	/* Reserve a key nobody has, then commit its answer: two steps another process may see. */
 	bool (*pair)(void *db, const struct item *item);
-	/* The answer of a key, copied out. */
+	/* The answer of a key, copied out; there is room for one byte more. */
 	bool (*find)(void *db, const uint8_t *key, char *answer);
 };
 
