@@ -15,7 +15,7 @@ JOBS   := $(shell nproc)
 
 WARN    = -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Werror
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) -Isrc -Iinclude $(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
-CORE_CFLAGS = $(ALL_CFLAGS) -fPIC -fvisibility=hidden
+CORE_CFLAGS = $(ALL_CFLAGS) $(COPY_CFLAGS) -fPIC -fvisibility=hidden
 ALL_LDFLAGS = $(LDFLAGS) $(if $(SAN),-fsanitize=$(SAN))
 # The preload has no libc under it: nothing may be called that the compiler invents either.
 PRELOAD_CFLAGS = -std=c11 $(WARN) -Isrc -O2 -g -fPIC -fvisibility=hidden -ffreestanding -fno-builtin \
@@ -127,7 +127,7 @@ tsan: packages
 	$(Q)$(MAKE) -j$(JOBS) BUILD=$(BUILD)/tsan SAN=thread CFLAGS="-O1 -g" all unit tools
 	$(Q)BUILD=$(BUILD)/tsan SAN=thread PYTHON=$(PYTHON) tests/run --san
 
-include tests/bench/bench.mk tests/curlsuite/curlsuite.mk tests/fuzz/fuzz.mk tests/model/model.mk policy/policy.mk src/report/page.mk
+include tests/bench/bench.mk tests/curlsuite/curlsuite.mk tests/fuzz/fuzz.mk tests/model/model.mk policy/policy.mk src/report/page.mk src/base/copy.mk
 
 soak: packages
 	$(Q)$(MAKE) -j$(JOBS) all unit tools
