@@ -136,17 +136,22 @@ static int write_all(int fd, const void *data, size_t n, off_t at)
 }
 
 /* Written out as zeroes, so that a first store finds a page in memory and a first flush has nothing
- * but that page to write. Page by page: the kernel then keeps pages, not larger pieces of the file,
- * of which each flush would write the whole. */
-static int write_zeroes(int fd, uint64_t size)
+ * but that page to write. The pieces it is written in are the pieces the kernel keeps it in: for
+ * durability `power` single pages, as each flush writes a piece whole; else pieces that the
+ * processor can map at once, which is what makes a lookup fast (docs/ledger-format.md). */
+static int write_zeroes(int fd, uint64_t size, bool durable)
 {
-	static const char zeroes[LAYOUT_PAGE];
+	static const char page[LAYOUT_PAGE];
+	uint64_t step = durable ? LAYOUT_PAGE : LAYOUT_LARGE;
+	char *zeroes = durable ? NULL : calloc(1, step);
+	int rc = 0;
 
-	for (uint64_t at = 0; at < size; at += sizeof(zeroes)) {
-		if (write_all(fd, zeroes, sizeof(zeroes), (off_t)at) != 0)
-			return -1;
-	}
-	return 0;
+	step = zeroes ? step : LAYOUT_PAGE;
+	for (uint64_t at = 0; rc == 0 && at < size; at += step)
+		rc = write_all(fd, zeroes ? zeroes : page, size - at < step ? size - at : step,
+		               (off_t)at);
+	free(zeroes);
+	return rc;
 }
 
 static int allocate(int fd, uint64_t size)
@@ -168,7 +173,8 @@ static int fill_file(int fd, const struct ledger_options *o)
 	if (fchmod(fd, o->group ? 0660 : 0600) != 0 || create_header(&fixed, o) != 0)
 		return -1;
 	if (allocate(fd, fixed.size) != 0 ||
-	    write_zeroes(fd, fixed.size < ZEROED_MOST ? fixed.size : ZEROED_MOST) != 0 ||
+	    write_zeroes(fd, fixed.size < ZEROED_MOST ? fixed.size : ZEROED_MOST, o->durable) !=
+	            0 ||
 	    write_all(fd, &fixed, sizeof(fixed), offsetof(struct layout_header, again)) != 0 ||
 	    write_all(fd, &fixed, sizeof(fixed), 0) != 0)
 		return -1;

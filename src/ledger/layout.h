@@ -10,8 +10,9 @@
 
 #define LAYOUT_MAGIC "SENDONCE"
 enum {
-	LAYOUT_VERSION = 2,
+	LAYOUT_VERSION = 3,
 	LAYOUT_PAGE = 4096,
+	LAYOUT_LARGE = 2 << 20, /* what the processor can map at once */
 	LAYOUT_HEADER = 8192,
 	LAYOUT_OWNERS = 1024, /* slot 0 is never used: owner 0 means "none" */
 	LAYOUT_SETTINGS = 128,
