@@ -102,14 +102,24 @@ static bool reserve(struct buf *b, size_t n)
 	return make_room(b, n);
 }
 
-void buf_add(struct buf *b, const void *data, size_t n)
+char *buf_grow(struct buf *b, size_t n)
 {
+	char *at;
+
 	if (!reserve(b, n))
-		return;
-	if (n)
-		memcpy(b->data + b->n, data, n);
+		return NULL;
+	at = b->data + b->n;
 	b->n += n;
 	b->data[b->n] = '\0';
+	return at;
+}
+
+void buf_add(struct buf *b, const void *data, size_t n)
+{
+	char *at = buf_grow(b, n);
+
+	if (at && n)
+		memcpy(at, data, n);
 }
 
 void buf_add_span(struct buf *b, struct span s)

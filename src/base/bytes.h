@@ -32,6 +32,8 @@ bool span_ends_nocase(struct span a, const char *suffix);
 struct span span_trim(struct span a); /* without spaces and tabs at both ends */
 
 void buf_add(struct buf *b, const void *data, size_t n);
+/* n bytes more, which the caller fills; null when out of memory. */
+char *buf_grow(struct buf *b, size_t n);
 void buf_add_span(struct buf *b, struct span s);
 void buf_add_text(struct buf *b, const char *text);
 void buf_add_char(struct buf *b, char c);

@@ -69,63 +69,58 @@ bool answer_attach(struct ledger *l, struct change *c, const struct ledger_answe
 	return fine;
 }
 
-static int copy_out(struct ledger *l, struct layout_record *rec, const struct bank *bank,
-                    uint64_t id, struct buf *blob)
+static int copy_out(struct ledger *l, struct layout_record *rec, uint64_t id,
+                    struct record_answer answer, struct buf *blob)
 {
-	size_t n = bank->answer_size, whole = n / 8 * 8, start = blob->n;
-	uint64_t last;
-	const char *at = room_at(l, rec, id, bank->answer, EXTENT_ANSWER, n);
-	char part[1024];
+	const char *at = room_at(l, rec, id, answer.at, EXTENT_ANSWER, answer.size);
+	size_t start = blob->n;
+	char *to;
 
-	if (!at)
-		return LEDGER_NONE;
-	for (size_t i = 0; i < whole; i += sizeof(part)) {
-		size_t step = whole - i < sizeof(part) ? whole - i : sizeof(part);
-		shared_out(part, at + i, step);
-		buf_add(blob, part, step);
-	}
-	if (n > whole) {
-		shared_out(&last, at + whole, 8);
-		buf_add(blob, &last, n - whole);
-	}
-	if (blob->failed)
-		return LEDGER_NOMEM;
 	/* A size of 0 is damage: no answer is kept as nothing. */
-	return n && sum_bytes(id, blob->data + start, n) == bank->answer_sum ? LEDGER_OK
-	                                                                     : LEDGER_NONE;
-}
-
-/* The bank that view was made of was tested then, and is not written while its word stands; the
- * answer has a sum of its own. */
-static bool bank_of_view(struct layout_record *rec, const struct record_view *view,
-                         struct bank *bank)
-{
-	if (!view->answer_kept ||
-	    atomic_load_explicit(&rec->word, memory_order_acquire) != view->word)
-		return false;
-	shared_out(bank, &rec->bank[word_read(view->word).bank], offsetof(struct bank, runs));
-	return atomic_load_explicit(&rec->word, memory_order_acquire) == view->word;
+	if (!at || !answer.size)
+		return LEDGER_NONE;
+	to = buf_grow(blob, answer.size);
+	if (!to)
+		return LEDGER_NOMEM;
+	if (sum_out(to, at, answer.size, id) == answer.sum)
+		return LEDGER_OK;
+	blob->n = start;
+	return LEDGER_NONE;
 }
 
 static int answer_of(struct ledger *l, struct layout_record *rec, const struct record_view *view,
                      const struct bank *bank, struct buf *blob, long *status)
 {
-	size_t start = blob->n;
 	int rc;
 
 	if (bank->generation != view->generation || !bank->answer || (bank->flags & BANK_DAMAGED) ||
 	    (bank->flags & BANK_ANSWER_HASH))
 		return LEDGER_NONE;
-	rc = copy_out(l, rec, bank, view->id, blob);
+	rc = copy_out(l, rec, view->id,
+	              (struct record_answer){bank->answer, bank->answer_size, bank->answer_sum},
+	              blob);
 	if (rc == LEDGER_OK)
 		*status = bank->status;
-	else if (!blob->failed)
-		blob->n = start;
 	return rc;
 }
 
-/* What the short way does not find is read and tested again: a view may be made of the other bank,
- * where a power loss tore this one. */
+/* The bank that view was made of was tested then, and nothing it means is written over while its
+ * word stands; the answer has a sum of its own. */
+static int answer_of_view(struct ledger *l, struct layout_record *rec,
+                          const struct record_view *view, struct buf *blob, long *status)
+{
+	int rc = LEDGER_NONE;
+
+	if (view->answer_kept && view->answer.at &&
+	    word_read(view->word).generation == (view->generation & 0xfff) &&
+	    atomic_load_explicit(&rec->word, memory_order_acquire) == view->word)
+		rc = copy_out(l, rec, view->id, view->answer, blob);
+	if (rc == LEDGER_OK)
+		*status = view->status;
+	return rc;
+}
+
+/* What the short way does not find is read and tested again: it may have been published anew. */
 int ledger_answer(struct ledger *l, const struct record_view *view, struct buf *blob, long *status)
 {
 	struct layout_record *rec = record_of(l, view->id, NULL);
@@ -134,8 +129,8 @@ int ledger_answer(struct ledger *l, const struct record_view *view, struct buf *
 	int saved = errno, rc = LEDGER_NONE;
 
 	*status = 0;
-	if (rec && bank_of_view(rec, view, &bank))
-		rc = answer_of(l, rec, view, &bank, blob, status);
+	if (rec)
+		rc = answer_of_view(l, rec, view, blob, status);
 	if (rec && rc == LEDGER_NONE && record_read(l, rec, &id, &word, &bank) && id == view->id)
 		rc = answer_of(l, rec, view, &bank, blob, status);
 	errno = saved;
@@ -153,7 +148,10 @@ int ledger_answer_hash(struct ledger *l, const struct record_view *view, uint8_t
 	if (rec && record_read(l, rec, &id, &word, &bank) && id == view->id &&
 	    bank.generation == view->generation && (bank.flags & BANK_ANSWER_HASH) &&
 	    bank.answer_size == LEDGER_HASH)
-		rc = copy_out(l, rec, &bank, id, &blob);
+		rc = copy_out(
+		        l, rec, id,
+		        (struct record_answer){bank.answer, bank.answer_size, bank.answer_sum},
+		        &blob);
 	if (rc == LEDGER_OK)
 		memcpy(out, blob.data, LEDGER_HASH);
 	buf_free(&blob);

@@ -56,6 +56,8 @@ void change_seal(struct layout_record *rec, struct bank *bank, struct word w)
 	bank->state = (uint8_t)w.state;
 	bank->sequence = w.sequence & 0x3ffff;
 	bank->flags &= (uint8_t)~BANK_DAMAGED;
+	for (size_t i = bank->run_count; i < LAYOUT_RUNS; i++)
+		bank->runs[i] = (struct run_entry){0};
 	bank->sum = bank_sum(rec, bank);
 }
 

@@ -110,8 +110,6 @@ int memory_map(struct ledger *l, const struct ledger_options *o, struct ledger_e
 void shared_out(void *to, const void *from, size_t n);
 void shared_in(void *to, const void *from, size_t n);
 void shared_in_bytes(void *to, const void *from, size_t n); /* any n; zero-padded to 8 */
-uint64_t sum_bytes(uint64_t seed, const void *data, size_t n);
-uint64_t hash_tag(const uint8_t *hash);
 void futex_sleep(shared64 *word, uint64_t seen, int64_t timeout_us);
 void futex_wake_all(shared64 *word);
 void futex_wake_one(shared64 *word);
@@ -122,6 +120,12 @@ uint64_t lock_take(struct ledger *l, shared64 *lock);
 uint64_t lock_try(struct ledger *l, shared64 *lock);
 void lock_drop(shared64 *lock, uint64_t token);
 bool lock_held(shared64 *lock, uint64_t token);
+
+/* sum.c */
+uint64_t sum_bytes(uint64_t seed, const void *data, size_t n);
+/* The same of n bytes of the file (in whole words, zeroes behind the last byte), copied out. */
+uint64_t sum_out(void *to, const void *from, size_t n, uint64_t seed);
+uint64_t hash_tag(const uint8_t *hash);
 
 /* owner.c */
 /* Slot and nonce of this process: claimed on first use and again in a forked child. 0: no slot. */

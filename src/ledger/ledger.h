@@ -107,6 +107,12 @@ struct run_entry {
 	int64_t delivered_us; /* wall; 0: asked and not yet answered */
 };
 
+/* Where the answer lies: for ledger_answer alone. */
+struct record_answer {
+	uint32_t at, size;
+	uint64_t sum;
+};
+
 /* A copy of one record, consistent at the moment it was taken. */
 struct record_view {
 	uint64_t id;   /* where it is: stable while the record lives */
@@ -139,6 +145,7 @@ struct record_view {
 	bool answer_kept;       /* a stored answer can be read */
 	bool answer_final; /* false: kept only for followers of this attempt (section 5, Join) */
 	long status;       /* of the answer; 0: none */
+	struct record_answer answer;
 };
 
 /* What identifies a write. `own_key` null: the program sent none. `any_account` or `place` null:

@@ -8,8 +8,13 @@
 #include <string.h>
 
 #include "ledger/internal.h"
+#include "ledger/sum.h"
 
 enum { READ_TRIES = 1000 };
+/* What a bank's sum covers of the record: all but itself. Runs that are not there are zeroes. */
+enum { SUMMED = sizeof(struct layout_bank) - sizeof(uint64_t) };
+_Static_assert(offsetof(struct bank, runs[LAYOUT_RUNS]) == sizeof(struct layout_bank),
+               "a bank begins as it lies in the file");
 
 struct layout_record *record_at(const struct ledger *l, uint64_t number)
 {
@@ -72,16 +77,27 @@ static size_t size_beyond(const struct bank *bank)
 	return n > sizeof(struct layout_bank) ? n - sizeof(struct layout_bank) : 0;
 }
 
+/* The hashes are random already: folded, not summed. */
+static uint64_t bank_seed(struct layout_record *rec)
+{
+	uint64_t content[4], any[4], a = 0, b = 0;
+
+	shared_out(content, rec->content, sizeof(content));
+	shared_out(any, rec->any_account, sizeof(any));
+	for (int i = 0; i < 4; i++) {
+		a = (a << 7 | a >> 57) ^ content[i];
+		b = (b << 9 | b >> 55) ^ any[i];
+	}
+	return a ^ (b << 31 | b >> 33);
+}
+
 uint64_t bank_sum(struct layout_record *rec, const struct bank *bank)
 {
-	uint64_t hashes[8], seed = 0;
+	size_t beyond = size_beyond(bank);
+	uint64_t sum = sum_over(bank_seed(rec), false, NULL, (const char *)bank + sizeof(bank->sum),
+	                        SUMMED);
 
-	/* The hashes are random already: folded, not summed. */
-	shared_out(hashes, rec->content, sizeof(hashes));
-	for (int i = 0; i < 8; i++)
-		seed = (seed << 7 | seed >> 57) ^ hashes[i];
-	return sum_bytes(seed, (const char *)bank + sizeof(bank->sum),
-	                 bank_size(bank) - sizeof(bank->sum));
+	return beyond ? sum_bytes(sum, bank->runs + LAYOUT_RUNS, beyond) : sum;
 }
 
 /* Where a bank's runs beyond the first two are; null: nowhere. */
@@ -92,23 +108,27 @@ static void *more_runs(const struct ledger *l, uint64_t id, unsigned which, uint
 	return at ? at->more[which & 1] : NULL;
 }
 
-static void bank_copy(const struct ledger *l, struct layout_record *rec, uint64_t id,
+/* False: it fails its check. */
+static bool bank_copy(const struct ledger *l, struct layout_record *rec, uint64_t id,
                       unsigned which, struct bank *bank)
 {
 	const char *at = (const char *)&rec->bank[which & 1];
-	size_t head = offsetof(struct bank, runs), beyond;
 	const void *more;
+	size_t beyond;
+	uint64_t sum;
 
-	shared_out(bank, at, head);
+	shared_out(&bank->sum, at, sizeof(bank->sum));
+	sum = sum_over(bank_seed(rec), true, (char *)bank + sizeof(bank->sum),
+	               at + sizeof(bank->sum), SUMMED);
 	beyond = size_beyond(bank);
-	shared_out(bank->runs, at + head, bank_size(bank) - beyond - head);
-	if (!beyond)
-		return;
-	more = more_runs(l, id, which, bank->more_runs);
-	if (more)
-		shared_out(bank->runs + LAYOUT_RUNS, more, beyond);
-	else
-		bank->sum = ~bank->sum;
+	if (beyond) {
+		more = more_runs(l, id, which, bank->more_runs);
+		if (!more)
+			return false;
+		sum = sum_out(bank->runs + LAYOUT_RUNS, more, beyond, sum);
+	}
+	return sum == bank->sum && bank->state >= REC_RESERVED && bank->state <= REC_TOMBSTONE &&
+	       bank->run_count <= LEDGER_RUNS;
 }
 
 bool bank_ready(struct ledger *l, uint64_t id, const struct bank *bank)
@@ -126,13 +146,7 @@ void bank_store(struct ledger *l, struct layout_record *rec, uint64_t id, unsign
 
 	if (more)
 		shared_in(more, bank->runs + LAYOUT_RUNS, beyond);
-	shared_in(&rec->bank[which & 1], bank, bank_size(bank) - beyond);
-}
-
-static bool bank_valid(struct layout_record *rec, const struct bank *bank)
-{
-	return bank->state >= REC_RESERVED && bank->state <= REC_TOMBSTONE &&
-	       bank->run_count <= LEDGER_RUNS && bank->sum == bank_sum(rec, bank);
+	shared_in(&rec->bank[which & 1], bank, sizeof(struct layout_bank));
 }
 
 /* The bank is the one that was published with this word, not an older one of the same place. */
@@ -149,8 +163,7 @@ static bool word_lies(const struct ledger *l, struct layout_record *rec, uint64_
 {
 	if (atomic_load_explicit(&rec->linked, memory_order_acquire) == 0)
 		return false;
-	bank_copy(l, rec, id, w.bank, bank);
-	return bank_valid(rec, bank) && bank->sequence == w.sequence;
+	return bank_copy(l, rec, id, w.bank, bank) && bank->sequence == w.sequence;
 }
 
 /* A power loss tore what was noted of a write that is done (who asked, who was answered), or that a
@@ -164,8 +177,7 @@ static bool bank_before(const struct ledger *l, struct layout_record *rec, uint6
 	if (w.state != REC_DONE && (w.state != REC_TOMBSTONE || !torn))
 		return false;
 	earlier.sequence = (w.sequence - 1) & 0x3ffff;
-	bank_copy(l, rec, id, !w.bank, bank);
-	if (!bank_valid(rec, bank))
+	if (!bank_copy(l, rec, id, !w.bank, bank))
 		return false;
 	if (w.state == REC_TOMBSTONE && (bank->state == REC_DONE || bank->state == REC_FREED))
 		earlier.state = (enum record_state)bank->state;
@@ -178,8 +190,7 @@ static void bank_rescue(const struct ledger *l, struct layout_record *rec, uint6
 {
 	uint32_t generation;
 
-	bank_copy(l, rec, id, !w.bank, bank);
-	if (!bank_valid(rec, bank)) {
+	if (!bank_copy(l, rec, id, !w.bank, bank)) {
 		memset(bank, 0, sizeof(*bank));
 		bank->generation = w.generation ? w.generation : 1;
 	}
@@ -209,7 +220,7 @@ void record_fetch(const struct layout_record *rec)
 
 /* As it is there, not yet believed. False: empty. */
 static bool record_copy(const struct ledger *l, struct layout_record *rec, uint64_t *id,
-                        uint64_t *word, struct bank *bank)
+                        uint64_t *word, struct bank *bank, bool *sound)
 {
 	uint64_t number = record_number(l, rec);
 	struct word w;
@@ -222,7 +233,7 @@ static bool record_copy(const struct ledger *l, struct layout_record *rec, uint6
 		                                UINT32_MAX);
 		if (w.state == REC_NONE && !word_lies(l, rec, *id, w, bank))
 			return false;
-		bank_copy(l, rec, *id, w.bank, bank);
+		*sound = bank_copy(l, rec, *id, w.bank, bank);
 		if (atomic_load_explicit(&rec->word, memory_order_acquire) == *word)
 			break;
 	}
@@ -233,13 +244,13 @@ bool record_read(const struct ledger *l, struct layout_record *rec, uint64_t *id
                  struct bank *bank)
 {
 	struct word w;
-	bool torn;
+	bool sound, torn;
 
-	if (!record_copy(l, rec, id, word, bank))
+	if (!record_copy(l, rec, id, word, bank, &sound))
 		return false;
 	w = word_read(*word);
 	/* Written in part, or not at all: then it is the one that was there before. */
-	torn = !bank_valid(rec, bank) || bank->sequence == ((w.sequence - 2) & 0x3ffff);
+	torn = !sound || bank->sequence == ((w.sequence - 2) & 0x3ffff);
 	if ((torn || !bank_belongs(bank, w)) && !bank_before(l, rec, *id, w, torn, bank))
 		bank_rescue(l, rec, *id, w, bank);
 	return true;

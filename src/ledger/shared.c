@@ -1,4 +1,4 @@
-/* Memory that others write at the same time: copies, checksums, sleeping and locks.
+/* Memory that others write at the same time: copies, sleeping and locks.
  *
  * Everything in the file that changes is read and written in aligned 8-byte words, each an atomic
  * of its own, so that a reader that meets a writer gets old or new words and finds out by looking
@@ -77,63 +77,6 @@ void shared_in_bytes(void *to, const void *from, size_t n)
 		return;
 	memcpy(&last, (const char *)from + whole, n - whole);
 	shared_in((char *)to + whole, &last, 8);
-}
-
-static uint64_t mix(uint64_t h)
-{
-	h ^= h >> 32;
-	h *= UINT64_C(0xd6e8feb86659fd93);
-	return h ^ h >> 29;
-}
-
-#define STEP UINT64_C(0x9e3779b97f4a7c15)
-
-/* Each word goes in reversibly: a change of one alone always changes the sum. */
-static inline uint64_t mix_in(uint64_t h, const char *p)
-{
-	uint64_t word;
-
-	memcpy(&word, p, 8);
-	h ^= word;
-	return (h << 29 | h >> 35) * UINT64_C(0xd6e8feb86659fd93);
-}
-
-/* Finds torn pages and flipped bits; it is no defence against somebody who may write the file.
- * Eight words at a time go eight ways, each of which waits only for itself. */
-uint64_t sum_bytes(uint64_t seed, const void *data, size_t n)
-{
-	const char *p = data;
-	uint64_t a = mix(seed ^ n ^ STEP), b = a + STEP, c = b + STEP, d = c + STEP, word = 0;
-	uint64_t e = d + STEP, f = e + STEP, g = f + STEP, h = g + STEP;
-
-	for (; n >= 64; p += 64, n -= 64) {
-		a = mix_in(a, p);
-		b = mix_in(b, p + 8);
-		c = mix_in(c, p + 16);
-		d = mix_in(d, p + 24);
-		e = mix_in(e, p + 32);
-		f = mix_in(f, p + 40);
-		g = mix_in(g, p + 48);
-		h = mix_in(h, p + 56);
-	}
-	/* Odd factors: each way alone still decides. */
-	a = a * (3 * STEP) + b * (5 * STEP) + c * (7 * STEP) + d * (9 * STEP) + e * (11 * STEP) +
-	    f * (13 * STEP) + g * (15 * STEP) + h * (17 * STEP);
-	for (; n >= 8; p += 8, n -= 8)
-		a = mix_in(a, p);
-	if (n) {
-		memcpy(&word, p, n);
-		a = mix(a ^ word ^ (uint64_t)n << 56);
-	}
-	return mix(a);
-}
-
-uint64_t hash_tag(const uint8_t *hash)
-{
-	uint64_t word;
-
-	memcpy(&word, hash, 8);
-	return mix(word);
 }
 
 /* The half of the word that changes with every publication. */

@@ -21,16 +21,16 @@ bool record_facts(const struct ledger *l, struct layout_record *rec, uint64_t id
 	const void *at = bank->facts && n >= sizeof(*f) && n <= sizeof(*facts)
 	                         ? room_at(l, rec, id, bank->facts, EXTENT_FACTS, n)
 	                         : NULL;
+	uint64_t sum;
 
 	if (!at)
 		return false;
-	shared_out(facts, at, (n + 7) / 8 * 8);
+	shared_out(&f->sum, at, sizeof(f->sum));
+	sum = sum_out((char *)f + sizeof(f->sum), (const char *)at + sizeof(f->sum),
+	              n - sizeof(f->sum), facts_seed(id, bank->generation));
 	texts = (size_t)f->key_size + f->operation_size + f->exe_size;
-	if (texts != n - sizeof(*f) || f->operation_size >= VIEW_OPERATION ||
-	    f->exe_size >= VIEW_EXE)
-		return false;
-	return f->sum == sum_bytes(facts_seed(id, bank->generation),
-	                           (const char *)f + sizeof(f->sum), n - sizeof(f->sum));
+	return f->sum == sum && texts == n - sizeof(*f) && f->operation_size < VIEW_OPERATION &&
+	       f->exe_size < VIEW_EXE;
 }
 
 static const char *take_text(char *to, const char *from, size_t n)
@@ -88,6 +88,7 @@ static void view_bank(struct record_view *out, const struct bank *bank, struct s
 	out->answer_final = bank->answer && final && !hash;
 	out->answer_kept = bank->answer && !hash && (final || lease_fresh(bank->keep_until, now));
 	out->status = bank->status;
+	out->answer = (struct record_answer){bank->answer, bank->answer_size, bank->answer_sum};
 }
 
 /* Its fingerprint cannot be compared: a doubt. Not where the facts are known to be gone: a person

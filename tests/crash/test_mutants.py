@@ -32,6 +32,13 @@ DONE = """	if (!answer_attach(l, &c, answer, unit, true, now))
 		return lock_lost(&c);
 	return finish(l, &c, hold, %s);
 """
+HALF = """static uint64_t sum_half(void *to, const void *from, size_t n, uint64_t seed)
+{
+	memcpy(to, from, n);
+	return sum_bytes(seed, to, n / 2);
+}
+
+"""
 
 # what it is: file, [(old, new)...], the test that must catch it, what that says
 MUTANTS = {
@@ -67,7 +74,8 @@ MUTANTS = {
     "sum_over_half_the_answer": (
         "answer.c", [("sum_bytes(c->id, answer->blob.p, answer->blob.n)",
                       "sum_bytes(c->id, answer->blob.p, answer->blob.n / 2)"),
-                     ("sum_bytes(id, blob->data + start, n)", "sum_bytes(id, blob->data + start, n / 2)")],
+                     ("sum_out(to, at, answer.size, id)", "sum_half(to, at, answer.size, id)"),
+                     ("static int copy_out(", HALF + "static int copy_out(")],
         ["crash_images", "600000"], "a torn answer is played"),
     "place_not_looked_at_again": (
         "reserve.c", [("return lock_held(&in->at->lock, in->place_token) && record_of(l, in->id, NULL) == in->at;",

@@ -90,6 +90,7 @@ static void assert_same(const struct record_view *a, const struct record_view *b
 	x.owner = y.owner = OWNER_NONE;
 	x.owner_pid = y.owner_pid = 0;
 	x.lease_fresh = y.lease_fresh = false;
+	x.answer = y.answer = (struct record_answer){0};
 	assert_memory_equal(&x, &y, sizeof(x));
 }
 
