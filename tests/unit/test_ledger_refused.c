@@ -265,6 +265,7 @@ static void moments_that_were_lost(void **state)
 	later(21 * SECOND);
 	assert_int_equal(writes_until_one_goes_in(1), 1);
 	assert_true(records_read < 200);
+	ledger_close(l);
 	set_up(state);
 	fill(1000000, TTL);
 	later((TTL + 1) * SECOND);
