@@ -183,7 +183,9 @@ static void show_partial(struct serving *v, CURLcode code, struct info *info)
 {
 	moment_show(&v->playing.moment, &v->player, info);
 	info_set_off(info, CURLINFO_SIZE_DOWNLOAD_T, v->player.body_seen);
-	if (code == CURLE_FILESIZE_EXCEEDED) /* libcurl stops before it takes the size over */
+	/* libcurl stops before it takes the size over */
+	if (code == CURLE_FILESIZE_EXCEEDED ||
+	    (code == CURLE_HTTP_RETURNED_ERROR && v->player.sink.counts_late))
 		info_set_off(info, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, -1);
 }
 

@@ -102,9 +102,23 @@ static size_t chunk_of(size_t n)
 	return n < CURL_MAX_WRITE_SIZE ? n : CURL_MAX_WRITE_SIZE;
 }
 
-static CURLcode short_write(struct player *p)
+static CURLcode short_write(struct player *p, size_t gave, size_t took, const char *text)
 {
-	return player_fail(p, CURLE_WRITE_ERROR, "Failure writing output to destination");
+	if (!p->sink.counts_late)
+		return player_fail(p, CURLE_WRITE_ERROR, "%s", text);
+	return player_fail(p, CURLE_WRITE_ERROR,
+	                   "Failure writing output to destination, passed %zu returned %zd", gave,
+	                   (ssize_t)took);
+}
+
+static CURLcode short_body(struct player *p, size_t gave, size_t took)
+{
+	return short_write(p, gave, took, "Failure writing output to destination");
+}
+
+static CURLcode short_header(struct player *p, size_t gave, size_t took)
+{
+	return short_write(p, gave, took, "Failed writing header");
 }
 
 /* Body callback. On a pause the rest is held for `kind`, and *held says so. */
@@ -119,7 +133,7 @@ static CURLcode give_body(struct player *p, int kind, const char *data, size_t n
 			return hold(p, kind, data, n);
 		}
 		if (took != chunk)
-			return short_write(p);
+			return short_body(p, chunk, took);
 		data += chunk;
 		n -= chunk;
 	}
@@ -139,7 +153,7 @@ static CURLcode give_header(struct player *p, const char *data, size_t n)
 		return hold(p, HOLD_HEADER, data, n);
 	}
 	if (took != n)
-		return player_fail(p, CURLE_WRITE_ERROR, "Failed writing header");
+		return short_header(p, n, took);
 	return p->code;
 }
 
@@ -156,7 +170,7 @@ static CURLcode release_body(struct player *p)
 			p->held_at = at;
 			p->paused = true;
 		} else if (took != chunk) {
-			return short_write(p);
+			return short_body(p, chunk, took);
 		}
 	}
 	if (p->held_at == p->held_size)
@@ -172,7 +186,7 @@ static CURLcode release_header(struct player *p)
 		p->held_kind = HOLD_HEADER;
 		p->paused = true;
 	} else if (took != p->held_size) {
-		return player_fail(p, CURLE_WRITE_ERROR, "Failed writing header");
+		return short_header(p, p->held_size, took);
 	}
 	return p->code;
 }
@@ -282,6 +296,11 @@ static bool is_interim(const struct player *p)
 	return p->status >= 100 && p->status < 200 && p->status != 101;
 }
 
+static bool is_too_large(const struct player *p)
+{
+	return p->sink.max_filesize > 0 && p->body_total > p->sink.max_filesize;
+}
+
 /* The blank line of a block, before the program sees it: what libcurl decides here. */
 static CURLcode end_block(struct player *p)
 {
@@ -294,7 +313,7 @@ static CURLcode end_block(struct player *p)
 		p->body_total = 0;
 	else if (p->chunked)
 		p->body_total = -1;
-	else if (p->sink.max_filesize > 0 && p->body_total > p->sink.max_filesize)
+	else if (is_too_large(p) && !p->sink.counts_late)
 		return too_large(p);
 	p->in_body = true;
 	p->must_fail =
@@ -325,6 +344,8 @@ static CURLcode play_field(struct player *p, struct span line)
 	/* must_fail was set before the callback ran: a longjmp out of it does not lose it. */
 	if (blank && p->must_fail && !may_be_challenge(p))
 		return fail_on_error(p);
+	if (blank && p->in_body && p->sink.counts_late && is_too_large(p))
+		return too_large(p);
 	return p->code;
 }
 
@@ -337,8 +358,8 @@ CURLcode player_header(struct player *p, const char *line, size_t n)
 		begin_block(p, s);
 		return give_line(p, line, n, p->sink.header_in_body);
 	}
-	if (p->in_body) /* a trailer: never part of the body, and no meaning of its own */
-		return give_line(p, line, n, false);
+	if (p->in_body) /* a trailer: it has no meaning of its own */
+		return give_line(p, line, n, p->sink.counts_late && p->sink.header_in_body);
 	return play_field(p, s);
 }
 
@@ -356,8 +377,13 @@ CURLcode player_body(struct player *p, const char *data, size_t n)
 		return p->code;
 	if (p->must_fail)
 		return fail_on_error(p);
-	p->body_seen += (curl_off_t)n;
-	return give_body(p, HOLD_BODY, data, n, &held);
+	if (!p->sink.counts_late)
+		p->body_seen += (curl_off_t)n;
+	if (give_body(p, HOLD_BODY, data, n, &held))
+		return p->code;
+	if (p->sink.counts_late)
+		p->body_seen += (curl_off_t)n;
+	return p->code;
 }
 
 CURLcode player_pause(struct player *p, int bits)

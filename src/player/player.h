@@ -47,6 +47,10 @@ struct player_sink {
 	long low_speed_limit, low_speed_time;   /* bytes a second, seconds */
 	curl_off_t upload_size;                 /* for progress, known from the start */
 	struct player_pace *pace;               /* the handle's; null: it has none */
+	/* libcurl 8.8 or later, where what was received is counted once the program has taken it,
+	 * trailers are part of a body with header lines in it, and a size that is too large is told
+	 * after the header callback. (8.7 as well, which nothing tells from earlier ones.) */
+	bool counts_late;
 };
 
 enum { PLAYER_RATES = 6 };

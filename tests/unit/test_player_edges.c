@@ -240,6 +240,101 @@ static void first_error_stays(void **state)
 	player_stop(&p);
 }
 
+/* What a callback of the body took and saw counted, and what it takes next. */
+struct taker {
+	struct player *player;
+	size_t limit;
+	curl_off_t seen;
+	char text[256];
+};
+
+static size_t take_some(char *data, size_t size, size_t n, void *ctx)
+{
+	struct taker *t = ctx;
+
+	t->seen = t->player->body_seen;
+	if (size * n > t->limit)
+		return t->limit;
+	strncat(t->text, data, size * n);
+	return size * n;
+}
+
+static void begin_answer(struct player *p, const struct player_sink *sink)
+{
+	player_start(p, sink, 1);
+	player_header(p, "HTTP/1.1 200 OK\r\n", 17);
+	player_header(p, "\r\n", 2);
+}
+
+static struct player_sink taker_sink(struct taker *t, char *error, bool late)
+{
+	return (struct player_sink){.write = take_some,
+	                            .write_data = t,
+	                            .header_in_body = true,
+	                            .no_progress = true,
+	                            .error_buffer = error,
+	                            .counts_late = late};
+}
+
+/* What libcurl 8.8 and later do otherwise than those before: each row both ways. */
+static void counted_early_or_late(void **state)
+{
+	static const struct {
+		bool late;
+		curl_off_t seen, after_abort;
+		const char *abort, *body;
+	} rows[] = {
+	        {false, 4, 4, "Failure writing output to destination",
+	         "HTTP/1.1 200 OK\r\n\r\nfour"},
+	        {true, 0, 0, "Failure writing output to destination, passed 4 returned 3",
+	         "HTTP/1.1 200 OK\r\n\r\nfourT: 1\r\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		char error[CURL_ERROR_SIZE];
+		struct player p;
+		struct taker t = {.player = &p, .limit = 100};
+		struct player_sink sink = taker_sink(&t, error, rows[i].late);
+
+		begin_answer(&p, &sink);
+		player_body(&p, "four", 4);
+		assert_int_equal(t.seen, rows[i].seen);
+		assert_int_equal(p.body_seen, 4);
+		player_header(&p, "T: 1\r\n", 6);
+		assert_string_equal(t.text, rows[i].body);
+		player_stop(&p);
+
+		begin_answer(&p, &sink);
+		t.limit = 3;
+		assert_int_equal(player_body(&p, "four", 4), CURLE_WRITE_ERROR);
+		assert_string_equal(error, rows[i].abort);
+		assert_int_equal(p.body_seen, rows[i].after_abort);
+		player_stop(&p);
+	}
+}
+
+static void a_size_that_is_too_large_is_told_before_or_after(void **state)
+{
+	(void)state;
+	for (int late = 0; late < 2; late++) {
+		int lines = 0;
+		struct player p;
+		struct player_sink sink = {.header = count_call,
+		                           .header_data = &lines,
+		                           .no_progress = true,
+		                           .max_filesize = 5,
+		                           .counts_late = late != 0};
+
+		player_start(&p, &sink, 1);
+		player_header(&p, "HTTP/1.1 200 OK\r\n", 17);
+		player_header(&p, "Content-Length: 6\r\n", 19);
+		assert_int_equal(player_header(&p, "\r\n", 2), CURLE_FILESIZE_EXCEEDED);
+		assert_int_equal(lines, 2 + late);
+		player_stop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +345,8 @@ int main(void)
 	        cmocka_unit_test(paused_by_the_program_between_pieces),
 	        cmocka_unit_test(longjmp_leaves_a_player_that_goes_on),
 	        cmocka_unit_test(first_error_stays),
+	        cmocka_unit_test(counted_early_or_late),
+	        cmocka_unit_test(a_size_that_is_too_large_is_told_before_or_after),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
