@@ -104,30 +104,6 @@ static void clean_up(void)
 	unlink(path);
 }
 
-static void prepare(void)
-{
-	struct ledger_options o = {
-	        .path = path, .size = SIZE, .max_response = 8192, .create = true};
-	struct ledger *l;
-	int fd;
-
-	snprintf(path, sizeof(path), "/dev/shm/sendonce-fuzz-%d", (int)getpid());
-	unlink(path);
-	atexit(clean_up);
-	if (ledger_open(&o, &l, NULL) != LEDGER_OK)
-		abort();
-	for (unsigned n = 0; n < RECORDS; n++)
-		make_record(l, n);
-	ledger_close(l);
-	fd = open(path, O_RDWR);
-	file = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	image = malloc(SIZE);
-	if (file == MAP_FAILED || !image)
-		abort();
-	memcpy(image, file, SIZE);
-}
-
 /* All that is stored to goes through here: `undo` puts it back. */
 static char *touch(size_t where, size_t n)
 {
@@ -233,19 +209,32 @@ static void mend_facts(struct layout_record *rec, unsigned number, const struct 
 	                   n - sizeof(f->sum));
 }
 
-/* Both banks, each as it stands there. Of its runs only two are in the record; more of them are
- * left to the one sum that is there already. */
+/* The runs that are not in the record, as they stand there. */
+static void take_more_runs(unsigned which, struct bank *bank)
+{
+	const struct layout_fixed *f = (const struct layout_fixed *)(void *)image;
+	size_t at =
+	        f->heap_at + (size_t)bank->more_runs * LAYOUT_UNIT + sizeof(struct layout_extent);
+	size_t n = sizeof(((struct layout_runs *)0)->more[0]);
+
+	if (at + 2 * n <= SIZE)
+		memcpy(bank->runs + LAYOUT_RUNS, file + at + which * n, n);
+}
+
+/* Both banks, each as it stands there; an unused one stays blank. */
 static void mend_record(unsigned number)
 {
 	struct layout_record *rec =
 	        (struct layout_record *)(void *)touch(record_place(number), LAYOUT_RECORD);
 	struct bank bank = {0};
 
-	for (int i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 2; i++) {
 		memcpy(&bank, &rec->bank[i], sizeof(rec->bank[i]));
+		if (bank.sum == 0)
+			continue;
+		take_more_runs(i, &bank);
 		mend_facts(rec, number, &bank);
-		if (bank.run_count <= LAYOUT_RUNS)
-			rec->bank[i].sum = bank_sum(rec, &bank);
+		rec->bank[i].sum = bank_sum(rec, &bank);
 	}
 }
 
@@ -261,6 +250,42 @@ static void mend_records(void)
 		if (touched)
 			mend_record(n);
 	}
+}
+
+/* Nothing has changed, so there is nothing to mend; else what is mended below would be refused. */
+static void check_mending(void)
+{
+	for (unsigned n = 0; n < RECORDS; n++)
+		mend_record(n);
+	mend_header();
+	if (memcmp(file, image, SIZE) != 0)
+		abort();
+	undo();
+}
+
+static void prepare(void)
+{
+	struct ledger_options o = {
+	        .path = path, .size = SIZE, .max_response = 8192, .create = true};
+	struct ledger *l;
+	int fd;
+
+	snprintf(path, sizeof(path), "/dev/shm/sendonce-fuzz-%d", (int)getpid());
+	unlink(path);
+	atexit(clean_up);
+	if (ledger_open(&o, &l, NULL) != LEDGER_OK)
+		abort();
+	for (unsigned n = 0; n < RECORDS; n++)
+		make_record(l, n);
+	ledger_close(l);
+	fd = open(path, O_RDWR);
+	file = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	image = malloc(SIZE);
+	if (file == MAP_FAILED || !image)
+		abort();
+	memcpy(image, file, SIZE);
+	check_mending();
 }
 
 /* An answer that is given is the one that was stored for this write. */
