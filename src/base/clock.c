@@ -83,16 +83,27 @@ static bool same_boot(struct stamp a, struct stamp b)
 	return a.boot != 0 && a.boot == b.boot;
 }
 
+int64_t clock_span(int64_t from, int64_t to)
+{
+	int64_t span;
+
+	if (__builtin_sub_overflow(to, from, &span))
+		return to < from ? INT64_MIN : INT64_MAX;
+	return span;
+}
+
 int64_t clock_age_min(struct stamp then, struct stamp now)
 {
-	int64_t wall = now.wall_us - then.wall_us, boot = now.boot_us - then.boot_us;
+	int64_t wall = clock_span(then.wall_us, now.wall_us);
+	int64_t boot = clock_span(then.boot_us, now.boot_us);
 
 	return same_boot(then, now) && boot < wall ? boot : wall;
 }
 
 int64_t clock_age_max(struct stamp then, struct stamp now)
 {
-	int64_t wall = now.wall_us - then.wall_us, boot = now.boot_us - then.boot_us;
+	int64_t wall = clock_span(then.wall_us, now.wall_us);
+	int64_t boot = clock_span(then.boot_us, now.boot_us);
 
 	return same_boot(then, now) && boot > wall ? boot : wall;
 }

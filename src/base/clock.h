@@ -21,6 +21,10 @@ uint64_t clock_boot_id(void);
  * at a quarter of the price. Stands still while the machine sleeps, as holders do. */
 int64_t clock_coarse_us(void);
 
+/* How long it is from one moment to another, of a file maybe: what does not fit is the nearest that
+ * does. */
+int64_t clock_span(int64_t from, int64_t to);
+
 /* Age of `then` at `now`, microseconds: the smaller of both clocks within one boot (when
  * something is about to expire), the larger (when a provider's memory is judged). Across boots
  * the wall clock alone. Negative: `then` lies in the future. */

@@ -31,8 +31,8 @@ static bool is_driven(const struct record_view *v)
 static int64_t age_between(struct stamp a, struct stamp b)
 {
 	if (a.boot && a.boot == b.boot)
-		return a.boot_us - b.boot_us;
-	return a.wall_us - b.wall_us;
+		return clock_span(b.boot_us, a.boot_us);
+	return clock_span(b.wall_us, a.wall_us);
 }
 
 /* Of one generation. APART: made separately. */

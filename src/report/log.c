@@ -17,6 +17,9 @@
 enum { TEXT_MAX = 1024, CHUNK = 1 << 20 };
 
 /* What a line is read into. */
+/* Some years: what is more is no time a call took. */
+#define MS_MOST INT64_C(1000000000000)
+
 struct reading {
 	struct log *log;
 	struct entry *e;
@@ -219,7 +222,7 @@ static bool read_number(struct reading *r, const struct scan_member *m)
 	struct entry *e = r->e;
 
 	if (span_is(m->name, "ms"))
-		r->ms = scan_number(m->value, 0);
+		r->ms = scan_number(m->value, 0) % MS_MOST;
 	else if (span_is(m->name, "pid"))
 		e->pid = (int32_t)scan_number(m->value, 0);
 	else if (span_is(m->name, "status"))

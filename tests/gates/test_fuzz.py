@@ -14,7 +14,8 @@ SEEDS = {
              'query Q($a: Int) { f(s: "mutation") }', "[[],{},true,false,null]"],
     "jwt": ["Bearer eyJhbGciOiJub25lIn0.eyJpc3MiOiJhIiwic3ViIjoiYiJ9.c2ln", 'OAuth oauth_consumer_key="a", oauth_token="b"',
             "AWS4-HMAC-SHA256 Credential=AKIA/2026/x, SignedHeaders=host", "Basic dXNlcjpwYXNz", 'Digest username="u", realm="r"'],
-    "ledger": ["0<\x8c-(\0\x0f\1"],  # a stored answer of no bytes
+    "ledger": ["0<\x8c-(\0\x0f\1",  # a stored answer of no bytes
+               "A\xff\x85\xb9A\xff\x85\x0b\0\xda<\x013\0"],  # a moment far before the first
     "multipart": ["x\n--x\r\nA: b\r\n\r\nbody\r\n--x\r\nContent-Type: multipart/mixed; boundary=y\r\n\r\n--y\r\n\r\nz\r\n--y--\r\n\r\n--x--\r\n"],
     "url": ["https://user:pw@a.example.com:8443/v1/7/x?q=1&the%20key=2#f", "[::1]:80/a%2Fb", "http://h/../a/./b?x", "HTTP:///x"],
 }

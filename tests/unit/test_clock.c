@@ -96,6 +96,34 @@ static void ages(void **state)
 	assert_int_equal(clock_age_min(then, unknown), 2000);
 }
 
+/* Moments that somebody wrote into a file. */
+static void ages_that_fit_no_number(void **state)
+{
+	static const struct {
+		int64_t from, to, span;
+	} table[] = {
+	        {0, 0, 0},
+	        {INT64_MIN, INT64_MAX, INT64_MAX},
+	        {INT64_MAX, INT64_MIN, INT64_MIN},
+	        {INT64_MIN, 0, INT64_MAX},
+	        {INT64_MIN, -1, INT64_MAX},
+	        {INT64_MAX, -2, INT64_MIN},
+	        {INT64_MAX, -1, INT64_MIN},
+	        {1, INT64_MIN, INT64_MIN},
+	        {-INT64_C(9221575962788972649), INT64_C(1796074110903090), INT64_MAX},
+	};
+	struct stamp then = {0, 0, 5}, now = {0, 0, 5};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+		assert_true(clock_span(table[i].from, table[i].to) == table[i].span);
+		then.wall_us = then.boot_us = table[i].from;
+		now.wall_us = now.boot_us = table[i].to;
+		assert_true(clock_age_min(then, now) == table[i].span);
+		assert_true(clock_age_max(then, now) == table[i].span);
+	}
+}
+
 static void numbers_are_written_as_printf_does(void **state)
 {
 	static const int64_t values[] = {0,  1,   -1,        9,         10,       -10,
@@ -119,6 +147,7 @@ int main(void)
 	        cmocka_unit_test(known_moments),
 	        cmocka_unit_test(too_little_room_gives_nothing),
 	        cmocka_unit_test(ages),
+	        cmocka_unit_test(ages_that_fit_no_number),
 	        cmocka_unit_test(numbers_are_written_as_printf_does),
 	};
 
