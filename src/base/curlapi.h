@@ -18,6 +18,11 @@ CURLMcode curl_multi_waitfds(CURLM *multi, struct curl_waitfd *fds, unsigned int
                              unsigned int *count);
 #endif
 
+#if LIBCURL_VERSION_NUM < 0x081100
+CURLMcode curl_multi_notify_enable(CURLM *multi, unsigned notification);
+CURLMcode curl_multi_notify_disable(CURLM *multi, unsigned notification);
+#endif
+
 #define CURL_FN(fl, name)  ((__typeof__(&curl_##name))(fl)->fn[FN_##name])
 #define CURL_HAS(fl, name) ((fl)->fn[FN_##name] != 0)
 

@@ -37,7 +37,9 @@
 	X(multi_assign)                                                                            \
 	X(multi_info_read)                                                                         \
 	X(multi_get_handles)                                                                       \
-	X(multi_waitfds)
+	X(multi_waitfds)                                                                           \
+	X(multi_notify_enable)                                                                     \
+	X(multi_notify_disable)
 
 /* The functions we only call. Any of them may be missing in an older libcurl: its slot is null. */
 #define CURL_CALLED(X)                                                                             \

@@ -16,6 +16,7 @@
 #include "intercept/decide.h"
 #include "intercept/fetch.h"
 #include "intercept/multi_hooks.h"
+#include "intercept/multi_notify.h"
 #include "intercept/names.h"
 #include "intercept/notice.h"
 #include "intercept/process.h"

@@ -9,6 +9,8 @@ void message_add(struct messages *q, struct message *m, CURLMsg *msg)
 	m->in = q;
 	m->next = NULL;
 	m->msg = msg;
+	m->told = false;
+	q->arrived = q->arrived || !q->count;
 	if (q->last)
 		q->last->next = m;
 	else
@@ -26,6 +28,20 @@ CURLMsg *message_take(struct messages *q, int *left)
 		message_drop(m);
 	*left = q->count;
 	return msg;
+}
+
+struct message *message_untold(struct messages *q, bool *arrived)
+{
+	struct message *m = q->first;
+
+	while (m && m->told)
+		m = m->next;
+	if (!m)
+		return NULL;
+	m->told = true;
+	*arrived = q->arrived;
+	q->arrived = false;
+	return m;
 }
 
 void message_drop(struct message *m)

@@ -14,17 +14,22 @@ struct message {
 	struct message *next;
 	struct messages *in;
 	bool stranger; /* it is freed when it leaves the queue */
+	bool told;     /* see message_untold */
 	CURLMsg *msg;  /* valid as long as its handle is not removed */
 };
 
 struct messages {
 	struct message *first, *last;
 	int count;
+	bool arrived; /* one has come into an empty queue */
 };
 
 void message_add(struct messages *q, struct message *m, CURLMsg *msg);
 /* The oldest; null: none. *left: how many are there after it. */
 CURLMsg *message_take(struct messages *q, int *left);
+/* The oldest that this has not given yet; null: none. *arrived: since the last time one has come
+ * into an empty queue. */
+struct message *message_untold(struct messages *q, bool *arrived);
 /* Out of whatever queue it is in. */
 void message_drop(struct message *m);
 /* A stranger's, by its handle. */

@@ -20,6 +20,9 @@
 
 struct pseudo;
 
+/* curl_notify_callback of libcurl 8.17. */
+typedef void multi_notify_fn(CURLM *multi, unsigned notification, CURL *easy, void *ctx);
+
 struct multi {
 	CURLM *handle; /* the key */
 	const struct flavour *flavour;
@@ -33,6 +36,10 @@ struct multi {
 	void *socket_data;
 	curl_multi_timer_callback timer;
 	void *timer_data;
+	multi_notify_fn *notify;
+	void *notify_data;
+	unsigned notify_wanted; /* a bit each */
+	bool notifying;         /* that callback is running */
 
 	struct pseudo *first, *last; /* in the order they were added */
 	struct messages messages;

@@ -11,6 +11,7 @@
 #include "intercept/fetch.h"
 #include "intercept/multi.h"
 #include "intercept/multi_loop.h"
+#include "intercept/multi_notify.h"
 #include "intercept/process.h"
 #include "intercept/pseudo.h"
 
@@ -196,7 +197,7 @@ CURLMcode hook_multi_cleanup(CURLM *multi)
 
 	if (!fl)
 		return CURLM_BAD_HANDLE;
-	if (m && m->busy)
+	if (m && (m->busy || m->notifying))
 		return CURLM_RECURSIVE_API_CALL;
 	while (m && m->last)
 		pseudo_remove(m->last);
@@ -223,7 +224,7 @@ CURLMcode hook_multi_perform(CURLM *multi, int *running)
 		return CURLM_BAD_HANDLE;
 	if (!m)
 		return CURL_FN(fl, multi_perform)(multi, running);
-	if (m->busy)
+	if (m->busy || m->notifying)
 		return CURLM_RECURSIVE_API_CALL;
 	m->busy = true;
 	m->by_events = false;
@@ -231,6 +232,7 @@ CURLMcode hook_multi_perform(CURLM *multi, int *running)
 	code = CURL_FN(fl, multi_perform)(multi, running);
 	loop_end(m, running);
 	m->busy = false;
+	notify_tell(m);
 	told = loop_tell(m, false);
 	return code == CURLM_OK ? told : code;
 }
@@ -241,6 +243,7 @@ static CURLMcode finish_action(struct multi *m, CURLMcode code, int *running)
 
 	loop_end(m, running);
 	m->busy = false;
+	notify_tell(m);
 	told = loop_tell(m, true);
 	return code == CURLM_OK ? told : code;
 }
@@ -262,7 +265,7 @@ CURLMcode hook_multi_socket_action(CURLM *multi, curl_socket_t fd, int events, i
 		return CURLM_BAD_HANDLE;
 	if (!m)
 		return CURL_FN(fl, multi_socket_action)(multi, fd, events, running);
-	if (m->busy)
+	if (m->busy || m->notifying)
 		return CURLM_RECURSIVE_API_CALL;
 	begin_action(m, fd);
 	return finish_action(m, CURL_FN(fl, multi_socket_action)(multi, fd, events, running),
@@ -278,7 +281,7 @@ CURLMcode hook_multi_socket(CURLM *multi, curl_socket_t fd, int *running)
 		return CURLM_BAD_HANDLE;
 	if (!m)
 		return CURL_FN(fl, multi_socket)(multi, fd, running);
-	if (m->busy)
+	if (m->busy || m->notifying)
 		return CURLM_RECURSIVE_API_CALL;
 	begin_action(m, fd);
 	return finish_action(m, CURL_FN(fl, multi_socket)(multi, fd, running), running);
@@ -293,7 +296,7 @@ CURLMcode hook_multi_socket_all(CURLM *multi, int *running)
 		return CURLM_BAD_HANDLE;
 	if (!m)
 		return CURL_FN(fl, multi_socket_all)(multi, running);
-	if (m->busy)
+	if (m->busy || m->notifying)
 		return CURLM_RECURSIVE_API_CALL;
 	begin_action(m, CURL_SOCKET_BAD);
 	return finish_action(m, CURL_FN(fl, multi_socket_all)(multi, running), running);
@@ -307,6 +310,8 @@ static CURLMcode set_real(struct multi *m, const struct flavour *fl, CURLM *mult
 {
 	bool managed = m && m->managed;
 
+	if (m && notify_keeps(m, option, word))
+		return CURLM_OK;
 	if (managed && option == CURLMOPT_TIMERDATA)
 		return CURLM_OK;
 	if (managed && option == CURLMOPT_TIMERFUNCTION) {
@@ -329,6 +334,8 @@ static void record(struct multi *m, CURLMoption option, uintptr_t word)
 		m->timer = (curl_multi_timer_callback)word;
 	else if (option == CURLMOPT_TIMERDATA)
 		m->timer_data = (void *)word;
+	else
+		notify_record(m, option, word);
 }
 
 CURLMcode hook_multi_setopt(CURLM *multi, CURLMoption option, uintptr_t word)

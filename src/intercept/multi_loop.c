@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "intercept/multi_notify.h"
 #include "intercept/pseudo.h"
 #include "intercept/serve.h"
 #include "intercept/shadow.h"
@@ -231,6 +232,7 @@ void loop_manage(struct multi *m)
 		return;
 	take_timer(m);
 	take_messages(m); /* that the program has not read yet */
+	notify_manage(m);
 	m->managed = true;
 }
 

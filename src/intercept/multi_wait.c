@@ -130,7 +130,7 @@ CURLMcode hook_multi_waitfds(CURLM *multi, struct curl_waitfd *fds, unsigned siz
 	if (m && m->busy)
 		return CURLM_RECURSIVE_API_CALL;
 	fd = m ? loop_fd(m) : -1;
-	if (fd < 0)
+	if (fd < 0 || (!fds && (size || !count)))
 		return CURL_FN(fl, multi_waitfds)(multi, fds, size, count);
 	code = CURL_FN(fl, multi_waitfds)(multi, fds, size, &used);
 	if (code == CURLM_OK && fds && used < size)

@@ -277,6 +277,8 @@ void *degraded_missing(enum curl_fn function)
 	case FN_multi_timeout:
 	case FN_multi_assign:
 	case FN_multi_waitfds:
+	case FN_multi_notify_enable:
+	case FN_multi_notify_disable:
 		return (void *)answer_bad_handle;
 	default: /* no pointer, or no answer at all */
 		return (void *)answer_null;
