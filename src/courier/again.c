@@ -95,6 +95,7 @@ bool again_later(struct courier *c, struct attempt *a, CURLcode code)
 	pthread_mutex_lock(&c->lock);
 	awaited = again_is_awaited(c, a);
 	a->again_us = due;
+	c->due_us = due < c->due_us ? due : c->due_us;
 	a->state = ATTEMPT_QUEUED;
 	if (!awaited)
 		c->asked = true; /* the next turn ends it */

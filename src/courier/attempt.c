@@ -98,6 +98,7 @@ int attempt_start(const struct courier_plan *plan, struct attempt **out)
 	if (c->all)
 		c->all->prev = a;
 	c->all = a;
+	c->count++;
 	if (!batch_puts_off(c))
 		courier_ask(c);
 	pthread_mutex_unlock(&c->lock);

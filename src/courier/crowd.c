@@ -10,8 +10,8 @@
 #include <time.h>
 
 enum { BATCH_COURIERS = 4, BATCH_CHECK_US = 10000 };
-/* From how many attempts in flight on the driver waits for more news, and how long for each. */
-enum { CROWD = 32, CROWD_EACH_US = 8, CROWD_MAX_US = 8000 };
+/* How long the driver waits for more news, for each attempt in flight. */
+enum { CROWD_EACH_US = 8, CROWD_MAX_US = 8000 };
 
 static __thread struct {
 	bool open;
@@ -86,4 +86,18 @@ void crowd_gather(unsigned crowd, int ms)
 		return;
 	nap = (struct timespec){.tv_nsec = us * 1000};
 	nanosleep(&nap, NULL);
+}
+
+/* libcurl looks for the oldest connection among all each time that one is too many, so the bound
+ * does not follow the crowd down while it goes. */
+void crowd_keep(struct courier *c)
+{
+	unsigned want = c->crowd ? c->kept : COURIER_CONNECTIONS;
+
+	if (c->crowd > want)
+		want = c->crowd;
+	if (want == c->kept)
+		return;
+	c->kept = want;
+	CURL_FN(c->fl, multi_setopt)(c->multi, CURLMOPT_MAXCONNECTS, (long)want);
 }

@@ -168,6 +168,7 @@ bool held_all_there(struct courier *c)
 
 void held_close_all(struct courier *c)
 {
+	ready_close(&c->ready);
 	for (size_t i = 0; i < c->socket_count; i++)
 		held_close(&c->sockets[i]);
 	c->socket_count = 0;

@@ -74,7 +74,8 @@ void detach_keep(struct courier *c)
 			a->cancel_code = CURLE_ABORTED_BY_CALLBACK;
 		}
 	}
-	held_pair(c->wake); /* the old one is shared with the parent */
+	ready_close(&c->ready); /* the old ones are shared with the parent */
+	held_pair(c->wake);
 }
 
 /* --- the child --- */

@@ -5,12 +5,6 @@
  * and leaves as soon as there is news for its own attempt. The others sleep on a condition until a
  * turn is over or the leadership is free. Queueing from another thread wakes the leader up.
  *
- * Snapshots of getinfo cost more than anything else here, so they are not taken at every step: one
- * at the end; one after a turn that brought header lines but not the end of the transfer, since a
- * program may ask in its callbacks, and what a turn brought is shown to readers only after it; and
- * one where a turn changed something and the last snapshot is 50 ms old, or nothing happened for a
- * millisecond after it. A short exchange pays for the last one alone.
- *
  * SIGPIPE is kept away while driving (shield.c). A program that leaves our poll by siglongjmp finds
  * its leadership again. */
 #include "courier/inside.h"
@@ -22,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { BLIND_POLL_MS = 50, IDLE_POLL_MS = 1000, CAPTURE_US = 50000, LOST_US = 5000000 };
+enum { BLIND_POLL_MS = 50, IDLE_POLL_MS = 1000, LOST_US = 5000000 };
 
 int64_t courier_now(void)
 {
@@ -33,18 +27,6 @@ int64_t courier_now(void)
 }
 
 /* --- the end of an attempt --- */
-
-static void drive_capture(struct attempt *a)
-{
-	struct info *info = info_new();
-
-	if (!info)
-		return;
-	info_capture(info, a->courier->fl, a->easy);
-	tape_info(a->tape, info);
-	a->stale = a->stale_head = false;
-	a->captured_us = courier_now();
-}
 
 /* Without PREREQ only these prove that no byte of the request left. */
 static bool drive_never_sent(struct attempt *a, CURLcode code)
@@ -72,6 +54,7 @@ static void drive_unlist(struct courier *c, struct attempt *a)
 	if (a->next)
 		a->next->prev = a->prev;
 	a->next = a->prev = NULL;
+	c->count--;
 }
 
 /* By the driver, without the lock. `added`: it is on the CURLM. */
@@ -83,7 +66,7 @@ static void drive_end(struct courier *c, struct attempt *a, CURLcode code, bool 
 	if (added)
 		CURL_FN(c->fl, multi_remove_handle)(c->multi, easy);
 	again_flush(a);
-	drive_capture(a);
+	snapshot_take(a);
 	end.stopped = drive_never_sent(a, code);
 	end.status = a->passes.status;
 	end.seen_at = passes_seen_at(&a->passes, code != CURLE_OK);
@@ -178,18 +161,28 @@ static unsigned drive_work_of(struct courier *c, struct attempt *a, int64_t now)
 	return work;
 }
 
+/* Nothing is to be done for any attempt before it is asked for, or its time comes. What nobody says
+ * (a listener is gone) is seen within a second. */
+static bool drive_must_look(const struct courier *c, int64_t now)
+{
+	return c->asked || c->pausing || now >= c->due_us ||
+	       now - c->looked_us >= IDLE_POLL_MS * INT64_C(1000);
+}
+
 /* With the lock held: what is to be done, as a chain that the driver walks without it. */
 static struct attempt *drive_collect(struct courier *c)
 {
 	struct attempt *todo = NULL;
 	int64_t now = courier_now();
 
-	c->asked = false;
+	if (!drive_must_look(c, now))
+		return NULL;
+	c->asked = c->pausing = false;
+	c->looked_us = now;
 	c->due_us = NEVER_US;
-	c->crowd = 0;
 	for (struct attempt *a = c->all; a; a = a->next) {
-		c->crowd++;
 		a->work = drive_work_of(c, a, now);
+		c->pausing = c->pausing || (a->work & WORK_UNPAUSE);
 		if (!a->work)
 			continue;
 		a->todo = todo;
@@ -212,6 +205,8 @@ static void drive_add(struct courier *c, struct attempt *a)
 		drive_end(c, a, CURLE_FAILED_INIT, false);
 		return;
 	}
+	if (a->unshown) /* from before it began */
+		attempt_fresh(a);
 	pthread_mutex_lock(&c->lock);
 	a->state = ATTEMPT_FLYING;
 	pthread_mutex_unlock(&c->lock);
@@ -239,14 +234,16 @@ static void drive_act(struct courier *c, struct attempt *a)
 		drive_add(c, a);
 }
 
-static void drive_reap(struct courier *c)
+/* All that have ended, in that order. Each is taken out of the list of messages before one is taken
+ * off the CURLM, for which libcurl looks through that list. */
+static struct attempt *drive_ended(struct courier *c)
 {
+	struct attempt *first = NULL, **last = &first;
 	struct CURLMsg *m;
 	int left;
 
 	while ((m = CURL_FN(c->fl, multi_info_read)(c->multi, &left))) {
 		struct attempt *a = NULL;
-		CURLcode code = m->data.result;
 		CURL *easy = m->easy_handle;
 
 		if (m->msg != CURLMSG_DONE)
@@ -254,64 +251,59 @@ static void drive_reap(struct courier *c)
 		CURL_FN(c->fl, easy_getinfo)(easy, CURLINFO_PRIVATE, (char **)&a);
 		if (!a || a->easy != easy) /* a handle libcurl made for itself (DoH) */
 			continue;
-		if (!again_later(c, a, code))
-			drive_end(c, a, code, true);
+		a->code = m->data.result;
+		a->todo = NULL;
+		*last = a;
+		last = &a->todo;
+	}
+	return first;
+}
+
+static void drive_reap(struct courier *c)
+{
+	struct attempt *a, *next;
+
+	for (a = drive_ended(c); a; a = next) {
+		next = a->todo;
+		if (!again_later(c, a, a->code))
+			drive_end(c, a, a->code, true);
 	}
 }
 
-static void drive_show(struct attempt *a)
+static void drive_transfers(struct courier *c)
 {
-	if (!a->unshown)
+	int running;
+
+	if (!c->multi)
 		return;
-	a->unshown = false;
-	tape_show(a->tape);
-	attempt_tell(a, 0);
-}
-
-/* Snapshots after a turn, and then what they tell of. `quiet`: nothing came for a while. */
-static void drive_snapshots(struct courier *c, bool quiet)
-{
-	struct attempt *todo = NULL;
-	int64_t now = 0;
-
-	pthread_mutex_lock(&c->lock);
-	for (struct attempt *a = c->all; a; a = a->next) {
-		if (!(a->stale || a->unshown) || a->state != ATTEMPT_FLYING)
-			continue;
-		now = now ? now : courier_now();
-		a->due = a->stale && (quiet || a->stale_head || now - a->captured_us >= CAPTURE_US);
-		if (!a->due && !a->unshown)
-			continue;
-		a->todo = todo;
-		todo = a;
-	}
-	pthread_mutex_unlock(&c->lock);
-	for (; todo; todo = todo->todo) {
-		if (todo->due)
-			drive_capture(todo);
-		drive_show(todo);
-	}
+	if (c->ready.on)
+		ready_perform(c);
+	else
+		CURL_FN(c->fl, multi_perform)(c->multi, &running);
+	drive_reap(c);
 }
 
 static void drive_turn(struct courier *c)
 {
-	int running;
 	struct attempt *next, *todo;
 
 	todo = drive_collect(c);
+	c->crowd = c->count;
 	pthread_mutex_unlock(&c->lock);
 	if (todo)
 		rest_end(c);
+	if (c->multi) {
+		crowd_keep(c);
+		ready_choose(c);
+	}
 	for (; todo; todo = next) {
 		next = todo->todo;
 		drive_act(c, todo);
 	}
-	if (c->multi) {
-		CURL_FN(c->fl, multi_perform)(c->multi, &running);
-		drive_reap(c);
-	}
-	drive_snapshots(c, false);
+	drive_transfers(c);
+	snapshots_after(c, false);
 	pthread_mutex_lock(&c->lock);
+	ready_end(c);
 	if (c->told)
 		courier_ring(c);
 	if (c->sleeping)
@@ -319,14 +311,6 @@ static void drive_turn(struct courier *c)
 }
 
 /* --- leading and following --- */
-
-static bool drive_any_stale(const struct courier *c)
-{
-	for (const struct attempt *a = c->all; a; a = a->next)
-		if (a->stale && a->state == ATTEMPT_FLYING)
-			return true;
-	return false;
-}
 
 static int drive_poll_ms(struct courier *c, int64_t until)
 {
@@ -338,24 +322,45 @@ static int drive_poll_ms(struct courier *c, int64_t until)
 	return left < 0 ? 0 : (int)left;
 }
 
+static bool drive_wait(struct courier *c, int wake, int ms, bool *woken)
+{
+	struct curl_waitfd own = {wake, CURL_WAIT_POLLIN, 0};
+	int ready = 0;
+
+	CURL_FN(c->fl, multi_wait)(c->multi, &own, wake >= 0, ms, &ready);
+	if (wake < 0 && ready <= 0 && ms)
+		poll(NULL, 0, 1); /* with nothing to wait for it does not wait */
+	*woken = own.revents;
+	return ready > 0;
+}
+
+/* The same for a crowd. */
+static bool drive_wait_ready(struct courier *c, int wake, int ms, bool *woken)
+{
+	int ready = ready_sleep(c, wake, ms, woken);
+
+	if (ready < 0 && ms)
+		poll(NULL, 0, 1);
+	return ready > 0;
+}
+
 /* True when something happened. Where there is no descriptor to be woken by, sleeps are short. Only
  * asleep may the thread be cancelled (`cancel`: the program's own setting): what follows takes the
  * lock and reads, which is a place to be cancelled at. */
 static bool drive_sleep(struct courier *c, int wake, int ms, int cancel)
 {
-	struct curl_waitfd own = {wake, CURL_WAIT_POLLIN, 0};
-	int ready = 0, ours;
+	bool woken = false, happened;
+	int ours;
 
 	if (wake < 0 && ms > BLIND_POLL_MS)
 		ms = BLIND_POLL_MS;
 	pthread_setcancelstate(cancel, &ours);
-	CURL_FN(c->fl, multi_wait)(c->multi, &own, wake >= 0, ms, &ready);
-	if (wake < 0 && ready <= 0 && ms)
-		poll(NULL, 0, 1); /* with nothing to wait for it does not wait */
+	happened = c->ready.on ? drive_wait_ready(c, wake, ms, &woken)
+	                       : drive_wait(c, wake, ms, &woken);
 	pthread_setcancelstate(ours, &ours);
-	if (own.revents)
+	if (woken)
 		courier_awake(c);
-	return ready > 0;
+	return happened;
 }
 
 /* Without the lock. While something is newer than its snapshot, a first short sleep tells whether
@@ -365,7 +370,7 @@ static void drive_poll(struct courier *c, int wake, int ms, bool stale, int canc
 	if (stale && ms > 1) {
 		if (drive_sleep(c, wake, 1, cancel))
 			return;
-		drive_snapshots(c, true);
+		snapshots_after(c, true);
 	}
 	drive_sleep(c, wake, ms, cancel);
 }
@@ -385,8 +390,10 @@ static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t
 		if (c->asked)
 			continue;
 		int ms = drive_poll_ms(c, until);
-		bool stale = drive_any_stale(c);
+		bool stale = c->fresh != NULL;
 		int wake = courier_wake_fd(c);
+		if (c->ready.on)
+			ready_open(&c->ready, &c->wake[0]);
 		c->polling = true;
 		c->poll_end_us = courier_now() + (int64_t)ms * 1000;
 		unsigned crowd = c->crowd;

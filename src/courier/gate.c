@@ -24,6 +24,7 @@ static int gate_ask(struct attempt *a, const char *url)
 		return -1;
 	attempt_tell(a, RESOLVED | CONNECTED | GATED);
 	a->stale = true;
+	attempt_fresh(a);
 	return 0;
 }
 
@@ -45,6 +46,7 @@ static void gate_note_request(struct attempt *a, const char *url)
 	if (!text.failed)
 		(void)tape_add(a->tape, &p);
 	a->unshown = true;
+	attempt_fresh(a);
 	buf_free(&text);
 }
 
@@ -116,6 +118,7 @@ static size_t gate_header(char *line, size_t size, size_t count, void *data)
 	if (tape_add(a->tape, &p))
 		return 0;
 	a->stale = a->stale_head = a->unshown = true;
+	attempt_fresh(a);
 	return n;
 }
 
@@ -128,6 +131,7 @@ static size_t gate_body(char *bytes, size_t size, size_t count, void *data)
 	if (tape_full(a->tape)) {
 		/* relaxed: a hint for readers to wake the driver; the driver itself set it */
 		atomic_store_explicit(&a->paused, true, memory_order_relaxed);
+		a->courier->pausing = true;
 		return CURL_WRITEFUNC_PAUSE;
 	}
 	p.request = passes_answering(&a->passes);
@@ -136,6 +140,7 @@ static size_t gate_body(char *bytes, size_t size, size_t count, void *data)
 	if (n && tape_add(a->tape, &p))
 		return 0;
 	a->stale = a->unshown = true;
+	attempt_fresh(a);
 	return n;
 }
 
@@ -147,8 +152,10 @@ static int gate_debug(CURL *easy, curl_infotype type, char *bytes, size_t n, voi
 	(void)easy;
 	if (a->passes.by_lines && type == CURLINFO_HEADER_OUT)
 		passes_request(&a->passes, bytes, n);
-	if (a->verbose && !tape_add(a->tape, &p))
+	if (a->verbose && !tape_add(a->tape, &p)) {
 		a->unshown = true;
+		attempt_fresh(a);
+	}
 	return 0;
 }
 
@@ -176,6 +183,7 @@ static size_t gate_read(char *to, size_t size, size_t count, void *data)
 		memcpy(to, payload_bytes(a->payload).p + a->read_at, n);
 	a->read_at += n;
 	a->stale = true; /* how much has been sent */
+	attempt_fresh(a);
 	return n;
 }
 
@@ -211,6 +219,7 @@ static curl_socket_t gate_open(void *data, curlsocktype purpose, struct curl_soc
 
 static int gate_close(void *data, curl_socket_t fd)
 {
+	ready_drop(data, fd);
 	return held_close_socket(data, fd);
 }
 

@@ -6,6 +6,7 @@
 #ifndef SENDONCE_COURIER_INSIDE_H
 #define SENDONCE_COURIER_INSIDE_H
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,7 +16,14 @@
 #include "courier/courier.h"
 #include "courier/passes.h"
 
-enum { COURIER_POOL = 4, RENEW_US = 5000000, RESOLVED = 1, CONNECTED = 2, GATED = 4 };
+enum {
+	COURIER_POOL = 4,
+	COURIER_CONNECTIONS = 32,
+	RENEW_US = 5000000,
+	RESOLVED = 1,
+	CONNECTED = 2,
+	GATED = 4
+};
 #define NEVER_US INT64_MAX
 
 enum attempt_state { ATTEMPT_QUEUED, ATTEMPT_FLYING, ATTEMPT_ENDED };
@@ -66,10 +74,13 @@ struct attempt {
 	/* driver */
 	struct attempt *todo, *next_told;
 	bool told; /* on the courier's list of them: there is news for listeners */
+	struct attempt *next_fresh;
+	bool fresh; /* on the courier's list of them: see attempt_fresh */
 	unsigned work;
+	CURLcode code; /* of the transfer that has ended */
 	int64_t renew_us, captured_us;
 	bool stale, stale_head; /* the snapshot on the tape is older than what has come */
-	bool due;               /* a snapshot is to be taken now */
+	bool flying;            /* so it was when the lock was held */
 	bool unshown;           /* pieces on the tape that no reader may see yet */
 	struct passes passes;
 	struct tape *held; /* an answer that is not shown: again.c; null: none */
@@ -85,6 +96,17 @@ struct held {
 	int fd;
 	dev_t dev;
 	ino_t ino;
+};
+
+/* ready.c: what libcurl wants to know of its sockets. Driver. */
+struct ready {
+	bool on;            /* libcurl is called for what is ready, not for everything */
+	bool failed;        /* the array is not true */
+	struct pollfd *fds; /* [0] is for what wakes the driver */
+	unsigned *places;   /* by descriptor: where it stands in fds; 0: nowhere */
+	size_t count, room, places_room;
+	int epoll;          /* ready_watch.c; -1: none */
+	struct held anchor; /* the member that proves it to be ours */
 };
 
 struct courier {
@@ -107,7 +129,9 @@ struct courier {
 	bool let_go;     /* rest.c: by whoever drives, when he leaves */
 	int64_t exit_us; /* when exit began; 0: it has not */
 	int64_t due_us;  /* the next moment something must be done */
-	unsigned crowd;  /* attempts at the last turn */
+	unsigned count;  /* attempts there are */
+	unsigned crowd;  /* driver: so many were there when the turn began */
+	unsigned kept;   /* driver: connections that the CURLM may keep open */
 	CURL *pool[COURIER_POOL];
 	unsigned pooled;
 
@@ -115,7 +139,10 @@ struct courier {
 	size_t socket_count, socket_room;
 	struct held wake[2]; /* the driver sleeps on the first, the second wakes it */
 
-	struct attempt *told; /* driver */
+	struct attempt *told, *fresh; /* driver */
+	int64_t looked_us;            /* driver: when all attempts were last looked at */
+	bool pausing;                 /* driver: one was paused then, or has been since */
+	struct ready ready;
 
 	bool locked; /* by fork's prepare */
 };
@@ -147,6 +174,7 @@ void courier_drive(struct courier *c, courier_done *done, void *arg, int64_t unt
 void courier_leave_poll(struct courier *c);
 
 /* crowd.c */
+enum { CROWD = 32 }; /* from how many attempts in flight on they are handled as one */
 void courier_ask(struct courier *c);    /* with the lock held: a turn, soon */
 bool batch_puts_off(struct courier *c); /* with the lock held: asked at the batch's end */
 /* This thread's batch has just looked through the connections; if not, it is noted that it does. */
@@ -154,6 +182,35 @@ bool batch_has_checked(const struct courier *c);
 /* Without the lock, after a sleep that might have been of `ms`: what comes a moment later is
  * handled in the same turn. */
 void crowd_gather(unsigned crowd, int ms);
+/* By the driver, before a turn: as many connections are kept as there were attempts. */
+void crowd_keep(struct courier *c);
+
+/* ready.c, by the driver without the lock */
+void ready_prepare(struct courier *c);      /* a new CURLM */
+void ready_choose(struct courier *c);       /* which way it is driven, before a turn */
+void ready_end(struct courier *c);          /* after one, with the lock held: the crowd is gone */
+void ready_perform(struct courier *c);      /* as curl_multi_perform */
+void ready_drop(struct courier *c, int fd); /* it is closed */
+void ready_forget(struct courier *c);       /* the CURLM is gone */
+/* As poll(2), also for `wake` (-1: nothing). -1 without having slept: no memory. */
+int ready_sleep(const struct courier *c, int wake, int ms, bool *woken);
+void ready_tell(struct courier *c, int fd, unsigned events);
+
+/* ready_watch.c */
+void ready_open(struct ready *r, const struct held *anchor); /* if it is not; a socket of ours */
+void ready_close(struct ready *r);
+void ready_check(struct ready *r); /* it is there, and ours, or it is none */
+void ready_watch(struct ready *r, const struct pollfd *fd); /* from now on, or otherwise */
+void ready_unwatch(const struct ready *r, int fd);
+void ready_ask(struct courier *c); /* ready_tell for each */
+
+/* snapshot.c, by the driver without the lock */
+void snapshot_take(struct attempt *a);
+/* After a turn, and then what it tells of. `quiet`: nothing came for a while. Those whose snapshot
+ * is still old stay on the list. */
+void snapshots_after(struct courier *c, bool quiet);
+/* Something came that is to be shown, or makes its snapshot old. */
+void attempt_fresh(struct attempt *a);
 
 /* listen.c */
 /* By the driver: something is new. */

@@ -322,6 +322,7 @@ static void life_leave(struct courier *c)
 		life_end(a, "in flight in the parent process");
 	}
 	c->all = NULL;
+	c->count = 0;
 	held_close_all(c);
 }
 

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-enum { POOL_CONNECTIONS = 32, POOL_COURIERS = 64, POOL_SPOILED = 8 };
+enum { POOL_COURIERS = 64, POOL_SPOILED = 8 };
 
 pthread_mutex_t courier_table_lock = PTHREAD_MUTEX_INITIALIZER;
 struct courier *courier_table;
@@ -35,7 +35,7 @@ CURLM *pool_multi(const struct flavour *fl)
 	CURLM *multi = held_multi(fl);
 
 	if (multi)
-		CURL_FN(fl, multi_setopt)(multi, CURLMOPT_MAXCONNECTS, (long)POOL_CONNECTIONS);
+		CURL_FN(fl, multi_setopt)(multi, CURLMOPT_MAXCONNECTS, (long)COURIER_CONNECTIONS);
 	return multi;
 }
 
@@ -47,12 +47,14 @@ static struct courier *pool_new(const struct flavour *fl)
 		return NULL;
 	c->fl = fl;
 	c->wake[0].fd = c->wake[1].fd = -1;
+	c->kept = COURIER_CONNECTIONS;
 	/* a reference of our own, never given back: the program's global_cleanup may come early */
 	if (CURL_HAS(fl, global_init) && CURL_FN(fl, global_init)(CURL_GLOBAL_DEFAULT))
 		goto fail;
 	c->multi = pool_multi(fl);
 	if (!c->multi || pthread_mutex_init(&c->lock, NULL) || pool_condition(&c->changed))
 		goto fail;
+	ready_prepare(c);
 	c->share = CURL_HAS(fl, share_init) ? CURL_FN(fl, share_init)() : NULL;
 	if (c->share)
 		CURL_FN(fl, share_setopt)(c->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
@@ -145,10 +147,13 @@ void courier_give_easy(struct courier *c, CURL *easy, bool clean)
 {
 	if (!easy)
 		return;
-	if (clean)
+	pthread_mutex_lock(&c->lock);
+	bool room = clean && c->pooled < COURIER_POOL;
+	pthread_mutex_unlock(&c->lock);
+	if (room)
 		CURL_FN(c->fl, easy_reset)(easy);
 	pthread_mutex_lock(&c->lock);
-	bool kept = clean && c->pooled < COURIER_POOL;
+	bool kept = room && c->pooled < COURIER_POOL;
 	if (kept)
 		c->pool[c->pooled++] = easy;
 	pthread_mutex_unlock(&c->lock);

@@ -41,6 +41,8 @@ void rest_begin(struct courier *c)
 	if (held_all_there(c)) {
 		CURL_FN(c->fl, multi_cleanup)(multi);
 		c->multi = NULL;
+		c->kept = COURIER_CONNECTIONS;
+		ready_forget(c);
 	}
 	pthread_mutex_lock(&c->lock);
 	if (!c->multi && !c->sleeping) {
@@ -52,6 +54,9 @@ void rest_begin(struct courier *c)
 /* By the driver, without the lock. */
 void rest_end(struct courier *c)
 {
-	if (!c->multi)
-		c->multi = pool_multi(c->fl);
+	if (c->multi)
+		return;
+	c->multi = pool_multi(c->fl);
+	if (c->multi)
+		ready_prepare(c);
 }

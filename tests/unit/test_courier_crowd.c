@@ -1,0 +1,279 @@
+/* Many attempts in flight at once, which are driven by what is ready: all of them end, whatever
+ * becomes of the descriptor that tells it, and nothing of the program's is touched. */
+#include "unit/courier_server.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+
+enum { MANY = 48, FEW = 6, FDS = 512 };
+
+/* --- a server that answers all at once --- */
+
+struct hall {
+	int fd, port;
+	pthread_t thread;
+	atomic_int requests;
+	atomic_bool go, stop;
+};
+
+static void *hall_main(void *arg)
+{
+	struct hall *h = arg;
+	struct pollfd p[1 + MANY + FEW] = {{.fd = h->fd, .events = POLLIN}};
+	bool asked[1 + MANY + FEW] = {false};
+	char request[4096];
+	nfds_t n = 1;
+
+	while (!atomic_load(&h->stop)) {
+		poll(p, n, 5);
+		if (n < sizeof p / sizeof *p && p[0].revents)
+			p[n++] = (struct pollfd){.fd = accept(h->fd, NULL, NULL), .events = POLLIN};
+		for (nfds_t i = 1; i < n; i++) {
+			if (!asked[i] && p[i].revents &&
+			    recv(p[i].fd, request, sizeof request, MSG_DONTWAIT) > 0) {
+				asked[i] = true;
+				p[i].events = 0;
+				atomic_fetch_add(&h->requests, 1);
+			}
+			if (asked[i] && atomic_load(&h->go)) {
+				server_send(p[i].fd, OK, strlen(OK));
+				asked[i] = false;
+				p[i].events = POLLIN;
+			}
+		}
+	}
+	for (nfds_t i = 1; i < n; i++)
+		close(p[i].fd);
+	return NULL;
+}
+
+static void hall_start(struct hall *h)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET};
+	socklen_t size = sizeof in;
+
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	h->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(h->fd, (struct sockaddr *)&in, sizeof in), 0);
+	assert_int_equal(listen(h->fd, 128), 0);
+	getsockname(h->fd, (struct sockaddr *)&in, &size);
+	h->port = ntohs(in.sin_port);
+	assert_int_equal(pthread_create(&h->thread, NULL, hall_main, h), 0);
+}
+
+/* --- writes --- */
+
+struct crowd {
+	struct hall hall;
+	struct write one[MANY + FEW];
+	size_t count;
+};
+
+static void crowd_send(struct crowd *c, size_t count)
+{
+	for (; count; count--, c->count++) {
+		struct write *w = &c->one[c->count];
+
+		options_init(&w->options);
+		w->server.port = c->hall.port;
+		write_plan(w, "hello", 5);
+		write_send(w);
+	}
+}
+
+/* Until all requests are there: nothing is answered yet. */
+static void crowd_drive(struct crowd *c)
+{
+	int64_t until = now_us() + 10000000;
+
+	while ((size_t)atomic_load(&c->hall.requests) < c->count && now_us() < until)
+		attempt_wait(c->one[0].attempt, now_us() + 20000);
+	assert_int_equal(atomic_load(&c->hall.requests), c->count);
+	attempt_wait(c->one[0].attempt, now_us() + 20000);
+	attempt_wait(c->one[0].attempt, now_us() + 20000);
+}
+
+static struct crowd *crowd_start(size_t count)
+{
+	struct crowd *c = calloc(1, sizeof *c);
+
+	hall_start(&c->hall);
+	crowd_send(c, count);
+	crowd_drive(c);
+	return c;
+}
+
+static void crowd_end(struct crowd *c)
+{
+	atomic_store(&c->hall.go, true);
+	for (size_t i = 0; i < c->count; i++) {
+		struct write *w = &c->one[i];
+
+		assert_true(write_play(w->attempt, &w->head, &w->body, 10000));
+		assert_string_equal(w->body.data, "ok");
+		assert_int_equal(w->record.gates, 1);
+		assert_int_equal(w->record.ended, 1);
+		assert_int_equal(w->record.end.status, 201);
+		attempt_unref(w->attempt);
+		options_free(&w->options);
+		buf_free(&w->head);
+		buf_free(&w->body);
+	}
+	atomic_store(&c->hall.stop, true);
+	pthread_join(c->hall.thread, NULL);
+	close(c->hall.fd);
+	free(c);
+}
+
+/* --- sets of epoll in this process --- */
+
+static size_t sets(int *first)
+{
+	char path[32], text[64];
+	size_t n = 0;
+
+	for (int fd = 3; fd < FDS; fd++) {
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		ssize_t size = readlink(path, text, sizeof text - 1);
+		if (size <= 0)
+			continue;
+		text[size] = '\0';
+		if (strcmp(text, "anon_inode:[eventpoll]") != 0)
+			continue;
+		if (n++ == 0 && first)
+			*first = fd;
+	}
+	return n;
+}
+
+static int the_set(void)
+{
+	int fd = -1;
+
+	assert_int_equal(sets(&fd), 1);
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	return fd;
+}
+
+static void there_is_a_set_meanwhile(void **state)
+{
+	struct crowd *c = crowd_start(MANY);
+
+	(void)state;
+	the_set();
+	crowd_end(c);
+	assert_int_equal(sets(NULL), 0);
+}
+
+static void few_need_none(void **state)
+{
+	struct crowd *c = crowd_start(FEW);
+
+	(void)state;
+	assert_int_equal(sets(NULL), 0);
+	crowd_end(c);
+}
+
+/* Those that were under way before the crowd came are not forgotten. */
+static void a_crowd_joins_a_few(void **state)
+{
+	struct crowd *c = crowd_start(FEW);
+
+	(void)state;
+	crowd_send(c, MANY);
+	crowd_drive(c);
+	the_set();
+	crowd_end(c);
+	assert_int_equal(sets(NULL), 0);
+}
+
+static void the_set_is_closed(void **state)
+{
+	struct crowd *c = crowd_start(MANY);
+
+	(void)state;
+	assert_int_equal(close(the_set()), 0);
+	attempt_wait(c->one[0].attempt, now_us() + 20000);
+	the_set(); /* another one */
+	crowd_end(c);
+	assert_int_equal(sets(NULL), 0);
+}
+
+/* With a set of the program's in its place, with whatever it looks at. */
+static void the_set_is_replaced(void **state)
+{
+	struct crowd *c = crowd_start(MANY);
+	struct epoll_event e = {.events = EPOLLIN, .data.u64 = 4711}, seen = {0};
+	int fd = the_set(), own = epoll_create1(EPOLL_CLOEXEC), end[2];
+
+	(void)state;
+	assert_int_equal(pipe(end), 0);
+	assert_int_equal(epoll_ctl(own, EPOLL_CTL_ADD, end[0], &e), 0);
+	assert_int_equal(dup3(own, fd, O_CLOEXEC), fd);
+	close(own);
+	attempt_wait(c->one[0].attempt, now_us() + 20000);
+	crowd_end(c);
+	assert_int_equal(sets(&own), 1); /* not closed */
+	assert_int_equal(own, fd);
+	assert_int_equal(epoll_wait(fd, &seen, 1, 0), 0); /* nothing was added */
+	assert_int_equal(write(end[1], "x", 1), 1);
+	assert_int_equal(epoll_wait(fd, &seen, 1, 0), 1); /* or taken out */
+	assert_int_equal(seen.data.u64, 4711);
+	close(fd);
+	close(end[0]);
+	close(end[1]);
+}
+
+/* The child has no part in it, and what it closes is still there for its parent. */
+static void a_child_is_forked(void **state)
+{
+	struct crowd *c = crowd_start(MANY);
+	int status = -1;
+	pid_t pid;
+
+	(void)state;
+	courier_fork_prepare();
+	pid = fork();
+	if (pid == 0) {
+		courier_fork_child();
+		_exit(sets(NULL) == 0 ? 0 : 1);
+	}
+	courier_fork_parent();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	the_set();
+	crowd_end(c);
+}
+
+/* Taken off in flight, one after the other: the rest goes on. */
+static void some_are_cancelled(void **state)
+{
+	struct crowd *c = crowd_start(MANY);
+
+	(void)state;
+	for (size_t i = MANY - FEW; i < MANY; i++) {
+		attempt_cancel(c->one[i].attempt);
+		assert_int_equal(c->one[i].record.ended, 1);
+		attempt_unref(c->one[i].attempt);
+		options_free(&c->one[i].options);
+	}
+	c->count = MANY - FEW;
+	the_set();
+	crowd_end(c);
+	assert_int_equal(sets(NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(there_is_a_set_meanwhile),
+	        cmocka_unit_test(few_need_none),
+	        cmocka_unit_test(a_crowd_joins_a_few),
+	        cmocka_unit_test(the_set_is_closed),
+	        cmocka_unit_test(the_set_is_replaced),
+	        cmocka_unit_test(a_child_is_forked),
+	        cmocka_unit_test(some_are_cancelled),
+	        cmocka_unit_test(there_is_a_set_meanwhile),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
