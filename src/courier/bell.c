@@ -12,6 +12,7 @@
 struct bell {
 	atomic_uint refs;
 	atomic_bool rung;
+	_Atomic(struct bell_note *) notes;
 	struct held pair[2]; /* the loop looks at the first */
 };
 
@@ -60,6 +61,44 @@ void bell_ring(struct bell *b)
 	    held_still(&b->pair[1]))
 		(void)send(b->pair[1].fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	errno = keep;
+}
+
+void bell_tell(struct bell *b, struct bell_note *note)
+{
+	struct bell_note *first;
+
+	/* acq_rel: passes on what happened before to bell_take, also where the note lies there */
+	if (!atomic_exchange_explicit(&note->left, true, memory_order_acq_rel)) {
+		/* relaxed: what is read of it is only put back */
+		first = atomic_load_explicit(&b->notes, memory_order_relaxed);
+		do
+			note->next = first;
+		while (!atomic_compare_exchange_weak_explicit(
+		        /* release: the note's own words; relaxed: as above */
+		        &b->notes, &first, note, memory_order_release, memory_order_relaxed));
+	}
+	bell_ring(b);
+}
+
+/* Only the loop takes notes out, and all of them at once, so none can be lost or met twice. */
+void bell_take(struct bell *b, void (*each)(void *ctx, struct bell_note *note), void *ctx)
+{
+	/* acquire: pairs with the release in bell_tell */
+	struct bell_note *n = atomic_exchange_explicit(&b->notes, NULL, memory_order_acquire);
+	struct bell_note *next;
+
+	for (; n; n = next) {
+		next = n->next;
+		/* acq_rel: pairs with a bell_tell that found it lying there */
+		atomic_exchange_explicit(&n->left, false, memory_order_acq_rel);
+		each(ctx, n);
+	}
+}
+
+bool bell_has_notes(const struct bell *b)
+{
+	/* relaxed: whoever finds one takes it before it looks */
+	return atomic_load_explicit(&b->notes, memory_order_relaxed) != NULL;
 }
 
 /* Emptied first: what rings in between is seen by the look that follows. It is emptied whatever

@@ -18,6 +18,7 @@
 #include "base/curlapi.h"
 #include "base/options.h"
 #include "base/payload.h"
+#include "courier/bell.h"
 #include "courier/lines.h"
 #include "courier/tape.h"
 
@@ -133,10 +134,10 @@ unsigned attempt_news(const struct attempt *a);
 
 /* A program's loop that is woken whenever attempt_news changes. The caller's memory until
  * attempt_unlisten. As long as anybody listens, a background thread drives. */
-struct bell;
 struct listener {
 	struct listener *next;
 	struct bell *bell;
+	struct bell_note *note; /* what it finds with the bell */
 };
 /* False: there can be no thread, and the loop must drive it itself, by attempt_wait. */
 bool attempt_listen(struct attempt *a, struct listener *l);

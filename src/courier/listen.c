@@ -29,7 +29,7 @@ void attempt_tell(struct attempt *a, unsigned phase)
 void attempt_ring(const struct attempt *a)
 {
 	for (const struct listener *l = a->listeners; l; l = l->next)
-		bell_ring(l->bell);
+		bell_tell(l->bell, l->note);
 }
 
 /* Once a turn, when all of it has been done. With the lock held, which is given up. */

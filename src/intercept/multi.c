@@ -109,6 +109,7 @@ void multi_drop(CURLM *handle)
 		return;
 	while (m->messages.first)
 		message_drop(m->messages.first);
+	queue_free(&m->queue);
 	bell_unref(m->bell);
 	free(m);
 }

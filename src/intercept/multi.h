@@ -13,6 +13,7 @@
 #include "base/curlapi.h"
 #include "courier/bell.h"
 #include "intercept/message.h"
+#include "intercept/queue.h"
 
 #include <uthash.h>
 
@@ -43,6 +44,7 @@ struct multi {
 
 	struct pseudo *first, *last; /* in the order they were added */
 	struct messages messages;
+	struct queue queue;
 
 	struct bell *bell; /* null: none yet, or none can be made */
 	bool shown;        /* the program watches the bell's descriptor */

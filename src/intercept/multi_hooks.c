@@ -118,6 +118,7 @@ CURLMcode hook_multi_add_handle(CURLM *multi, CURL *handle)
 static CURLMcode remove_ours(CURLM *multi, struct pseudo *p)
 {
 	struct multi *m = p->multi;
+	bool over = pseudo_is_over(p);
 	CURLMcode code;
 	int saved = errno;
 
@@ -128,7 +129,7 @@ static CURLMcode remove_ours(CURLM *multi, struct pseudo *p)
 	m->busy = true;
 	pseudo_remove(p);
 	m->busy = false;
-	code = loop_tell(m, false);
+	code = over ? CURLM_OK : loop_tell(m, false); /* nothing was to be waited for */
 	errno = saved;
 	return code;
 }

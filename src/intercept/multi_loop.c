@@ -47,19 +47,6 @@ void loop_timer_fired(struct multi *m)
 
 /* --- times --- */
 
-static int64_t due_us(const struct multi *m, int64_t now)
-{
-	int64_t due = MULTI_NEVER;
-
-	for (const struct pseudo *p = m->first; p; p = p->next) {
-		int64_t one = pseudo_due_us(p, now);
-		due = one < due ? one : due;
-		if (due <= now)
-			return now;
-	}
-	return due;
-}
-
 /* Up: who is called a moment too early has nothing to do and comes again. */
 static long ms_until(int64_t due, int64_t now)
 {
@@ -68,7 +55,7 @@ static long ms_until(int64_t due, int64_t now)
 
 long loop_timeout_ms(struct multi *m)
 {
-	int64_t now = serve_now_us(), due = due_us(m, now);
+	int64_t now = serve_now_us(), due = queue_due_us(m, now);
 
 	return due == MULTI_NEVER ? -1 : ms_until(due, now);
 }
@@ -98,7 +85,7 @@ static bool is_same(int64_t told, int64_t due, int64_t now)
 
 static CURLMcode tell_timer(struct multi *m)
 {
-	int64_t now = serve_now_us(), due = due_us(m, now);
+	int64_t now = serve_now_us(), due = queue_due_us(m, now);
 
 	if (!m->timer || m->dead)
 		return CURLM_OK;
@@ -124,7 +111,7 @@ static const struct pseudo *first_ours(const struct multi *m)
 
 int loop_fd(struct multi *m)
 {
-	return m->bell && first_ours(m) ? bell_fd(m->bell) : -1;
+	return m->bell && queue_ours(m) ? bell_fd(m->bell) : -1;
 }
 
 static CURLMcode show(struct multi *m, const struct pseudo *p)
@@ -149,14 +136,14 @@ static CURLMcode hide(struct multi *m)
 
 static CURLMcode tell_sockets(struct multi *m, bool may_show)
 {
-	const struct pseudo *p = first_ours(m);
+	bool any = queue_ours(m) > 0;
 
 	if (m->dead || !m->bell)
 		return CURLM_OK;
-	if (m->shown && !p)
+	if (m->shown && !any)
 		return hide(m);
-	if (!m->shown && p && m->socket && may_show && bell_fd(m->bell) >= 0)
-		return show(m, p);
+	if (!m->shown && any && m->socket && may_show && bell_fd(m->bell) >= 0)
+		return show(m, first_ours(m));
 	return CURLM_OK;
 }
 
@@ -175,23 +162,13 @@ CURLMcode loop_tell(struct multi *m, bool sockets)
 
 /* --- one time around --- */
 
-static void step_all(struct multi *m)
-{
-	int64_t now = serve_now_us();
-
-	courier_batch_begin();
-	for (struct pseudo *p = m->first; p; p = p->next) {
-		if (pseudo_due_us(p, now) == 0)
-			pseudo_step(p);
-	}
-	courier_batch_end();
-}
-
 void loop_begin(struct multi *m)
 {
 	if (m->bell && !m->forked)
 		bell_clear(m->bell);
-	step_all(m);
+	courier_batch_begin();
+	queue_step(m);
+	courier_batch_end();
 }
 
 /* A handle that has no shadow: libcurl made it (a server's push), or there was no memory. */
@@ -239,6 +216,5 @@ void loop_manage(struct multi *m)
 void loop_end(struct multi *m, int *running)
 {
 	take_messages(m);
-	for (const struct pseudo *p = m->first; p; p = p->next)
-		*running += pseudo_is_ours(p);
+	*running += (int)queue_ours(m);
 }

@@ -80,6 +80,7 @@ static void listen_to(struct pseudo *p, struct attempt *attempt)
 	}
 	p->heard = attempt_ref(attempt);
 	p->listener.bell = bell_ref(p->multi->bell);
+	p->listener.note = &p->note;
 	p->alone = !attempt_listen(attempt, &p->listener);
 }
 
@@ -92,8 +93,8 @@ static void stop_watching(struct pseudo *p)
 
 static void watch_for(struct pseudo *p, const struct wait *wait)
 {
-	p->watching = make_bell(p->multi) &&
-	              watch_add(&p->watch, p->w->ledger, wait->record, wait->word, p->multi->bell);
+	p->watching = make_bell(p->multi) && watch_add(&p->watch, p->w->ledger, wait->record,
+	                                               wait->word, p->multi->bell, &p->note);
 	p->alone = !p->watching;
 }
 
@@ -235,6 +236,7 @@ void pseudo_step(struct pseudo *p)
 		begin(p);
 	else
 		go_on(p);
+	queue_settle(p);
 }
 
 static void refuse_or_end(struct pseudo *p, struct writing *refusal, CURLcode code)
@@ -266,6 +268,7 @@ void pseudo_performed(struct pseudo *p, CURLcode code)
 		p->w->native_code = code;
 		go_on(p);
 	}
+	queue_settle(p);
 }
 
 /* --- in and out --- */
@@ -307,9 +310,14 @@ CURLMcode pseudo_add(struct multi *m, struct shadow *s, const struct decision *d
 
 	if (!p)
 		return CURLM_OUT_OF_MEMORY;
+	if (!queue_join(m, p)) {
+		free(p);
+		return CURLM_OUT_OF_MEMORY;
+	}
 	link_in(p);
 	if (decision->way == WAY_AUDIT || decision->way == WAY_REDIRECT)
 		return add_native(p);
+	queue_settle(p);
 	return CURLM_OK;
 }
 
@@ -325,6 +333,7 @@ void pseudo_remove(struct pseudo *p)
 		write_abandon(p->w);
 	stop_watching(p);
 	stop_listening(p);
+	queue_leave(p);
 	unlink_from(p);
 	free(p);
 }
@@ -362,6 +371,11 @@ bool pseudo_is_ours(const struct pseudo *p)
 	return !p->over && !p->native;
 }
 
+bool pseudo_is_over(const struct pseudo *p)
+{
+	return p->over;
+}
+
 bool pseudo_is_silent(const struct pseudo *p)
 {
 	return !p->over || p->msg.data.result == CURLE_OK;
@@ -370,4 +384,5 @@ bool pseudo_is_silent(const struct pseudo *p)
 void pseudo_poke(struct pseudo *p)
 {
 	p->poked = true;
+	queue_settle(p);
 }

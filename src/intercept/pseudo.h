@@ -31,7 +31,12 @@ struct pseudo {
 	bool waits;                /* `w` said STEP_WAIT */
 	bool poked;                /* a pause ended */
 	bool alone;                /* no thread looks after what it waits for */
-	struct attempt *heard;     /* that `listener` is at */
+	struct bell_note note;     /* left where it has to be looked at: queue.h */
+	size_t place;              /* in the queue's heap, from 1; 0: nowhere */
+	int64_t due_us;
+	uint64_t number;       /* the later it was added the higher */
+	bool counted, comes;   /* by the queue */
+	struct attempt *heard; /* that `listener` is at */
 	struct listener listener;
 	struct watch watch; /* of a record that another process sends, while `watching` */
 	bool watching;
@@ -55,6 +60,8 @@ void pseudo_performed(struct pseudo *p, CURLcode code);
 int64_t pseudo_due_us(const struct pseudo *p, int64_t now_us);
 /* Not over, and not counted by libcurl. */
 bool pseudo_is_ours(const struct pseudo *p);
+/* Its message was queued. */
+bool pseudo_is_over(const struct pseudo *p);
 /* Its transfer has put nothing into ERRORBUFFER. */
 bool pseudo_is_silent(const struct pseudo *p);
 /* The program lets a paused transfer go on. */

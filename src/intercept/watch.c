@@ -19,7 +19,7 @@ static void ring(struct watch *w)
 {
 	/* release: what the ledger says by now is seen by whoever finds it rung */
 	atomic_store_explicit(&w->rung, true, memory_order_release);
-	bell_ring(w->bell);
+	bell_tell(w->bell, w->note);
 }
 
 /* With the lock held. The first one that is as it was; false: all have rung. */
@@ -104,7 +104,7 @@ static void unlink_it(struct watch *w)
 }
 
 bool watch_add(struct watch *w, struct ledger *ledger, uint64_t record, uint64_t word,
-               struct bell *bell)
+               struct bell *bell, struct bell_note *note)
 {
 	bool looked_at;
 
@@ -114,6 +114,7 @@ bool watch_add(struct watch *w, struct ledger *ledger, uint64_t record, uint64_t
 	w->record = record;
 	w->word = word;
 	w->bell = bell;
+	w->note = note;
 	atomic_store_explicit(&w->rung, false, memory_order_relaxed);
 	w->next = watched;
 	watched = w;

@@ -16,13 +16,14 @@ struct watch {
 	struct ledger *ledger;
 	uint64_t record, word;
 	struct bell *bell;
-	atomic_bool rung; /* the word is another one, or it is time to look */
+	struct bell_note *note; /* to be left with it */
+	atomic_bool rung;       /* the word is another one, or it is time to look */
 };
 
 /* Ring when `record` has another word than `word`, and once a second. False: there can be no
  * thread, and the loop has to look by itself. */
 bool watch_add(struct watch *w, struct ledger *ledger, uint64_t record, uint64_t word,
-               struct bell *bell);
+               struct bell *bell, struct bell_note *note);
 void watch_remove(struct watch *w); /* also one that was never added */
 
 void watch_fork_prepare(void);

@@ -40,9 +40,23 @@ static int64_t fake_due(const struct pseudo *one)
 	return fake_is_ours(one) ? (when <= time_us ? 0 : when) : MULTI_NEVER;
 }
 
-static void fake_step(struct pseudo *one)
+static int64_t fake_nearest(void)
 {
-	stepped[index_of(one)]++;
+	int64_t one = fake_due(&transfer[0]), other = fake_due(&transfer[1]);
+
+	return one < other ? one : other;
+}
+
+static unsigned fake_count(void)
+{
+	return (unsigned)fake_is_ours(&transfer[0]) + (unsigned)fake_is_ours(&transfer[1]);
+}
+
+static void fake_steps(void)
+{
+	for (int i = 0; i < LOOPS; i++)
+		if (fake_due(&transfer[i]) == 0)
+			stepped[i]++;
 }
 
 static void fake_performed(struct pseudo *one, CURLcode code)
@@ -62,9 +76,10 @@ static struct shadow *fake_find(const CURL *handle)
 }
 
 #define serve_now_us()         time_us
-#define pseudo_due_us(q, n)    ((void)(n), fake_due(q))
+#define queue_due_us(q, n)     ((void)(q), (void)(n), fake_nearest())
+#define queue_ours(q)          ((void)(q), fake_count())
+#define queue_step(q)          fake_steps()
 #define pseudo_is_ours(q)      fake_is_ours(q)
-#define pseudo_step(q)         fake_step(q)
 #define pseudo_performed(q, c) fake_performed(q, c)
 #define shadow_find(h)         fake_find(h)
 #include "../../src/intercept/multi_loop.c"

@@ -108,7 +108,7 @@ static struct writing *fake_audit_end(void)
 #define attempt_news(a)                 (news)
 #define attempt_played(a)               (played++)
 #define attempt_wait(a, u)              (waits++)
-#define watch_add(w, l, r, o, b)        fake_watch(w, r, o)
+#define watch_add(w, l, r, o, b, n)     fake_watch(w, r, o)
 #define watch_remove(w)                 (unwatched++)
 #define audit_begin(s, p, r)            fake_audit()
 #define audit_end(a, c)                 fake_audit_end()
@@ -163,6 +163,7 @@ static int start(void **state)
 static int stop(void **state)
 {
 	(void)state;
+	queue_free(&multi.queue);
 	bell_unref(multi.bell);
 	options_free(&shadow.options);
 	return 0;
