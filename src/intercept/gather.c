@@ -236,6 +236,7 @@ void gather_sink(const struct shadow *s, struct player_sink *sink)
 	        .low_speed_limit = options_long(o, CURLOPT_LOW_SPEED_LIMIT, 0),
 	        .low_speed_time = options_long(o, CURLOPT_LOW_SPEED_TIME, 0),
 	        .upload_size = (curl_off_t)request_body_bytes(o).n,
+	        .resumed_through_416 = CURL_HAS(s->flavour, multi_get_handles),
 	        .counts_late = CURL_HAS(s->flavour, multi_waitfds),
 	};
 }

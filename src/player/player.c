@@ -277,9 +277,22 @@ static CURLcode too_large(struct player *p)
 	return player_fail(p, CURLE_FILESIZE_EXCEEDED, "Maximum file size exceeded");
 }
 
+/* A Content-Range that names no place: what was resumed begins anew. */
+static void read_range(struct player *p, struct span value)
+{
+	size_t i = 0;
+	while (i < value.n && value.p[i] != '*' && (value.p[i] < '0' || value.p[i] > '9'))
+		i++;
+	bool placed = i < value.n && value.p[i] != '*';
+	if (!placed && (p->status < 300 || !p->sink.resumed_through_416))
+		p->sink.resumed = false;
+}
+
 static CURLcode read_field(struct player *p, struct span line)
 {
 	struct span value;
+	if (named(line, "Content-Range", &value))
+		read_range(p, value);
 	if (named(line, "Transfer-Encoding", &value))
 		p->chunked = true;
 	if (!named(line, "Content-Length", &value))

@@ -32,6 +32,9 @@ struct player_sink {
 	bool header_in_body; /* CURLOPT_HEADER */
 	bool fail_on_error;
 	bool resumed; /* a download that goes on: 416 says that nothing is left */
+	/* libcurl 8.5 or later (told by what came with 8.4), where only a success without a place
+	 * in its Content-Range takes that back, and not a 416 that tells the size. */
+	bool resumed_through_416;
 	bool has_password, has_proxy_password; /* a 401/407 then waits for the next block */
 	curl_off_t max_filesize;               /* 0: none */
 	bool no_progress;

@@ -335,6 +335,37 @@ static void a_size_that_is_too_large_is_told_before_or_after(void **state)
 	}
 }
 
+/* FAILONERROR and the end of what was resumed: the row's second column is that of 8.5 and later. */
+static void a_416_of_a_resumed_download(void **state)
+{
+	static const struct {
+		const char *range;
+		bool fails[2];
+	} rows[] = {{NULL, {false, false}},
+	            {"Content-Range: bytes 87-90/91\r\n", {false, false}},
+	            {"Content-Range: bytes */87\r\n", {true, false}},
+	            {"content-range:\r\n", {true, false}}};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(*rows); i++) {
+		const char *range = rows[i / 2].range;
+		struct player p;
+		struct player_sink sink = {.no_progress = true,
+		                           .fail_on_error = true,
+		                           .resumed = true,
+		                           .resumed_through_416 = i % 2 != 0};
+
+		player_start(&p, &sink, 1);
+		player_header(&p, "HTTP/1.1 416 No\r\n", 17);
+		if (range)
+			player_header(&p, range, strlen(range));
+		player_header(&p, "\r\n", 2);
+		assert_int_equal(player_end(&p, CURLE_OK, NULL),
+		                 rows[i / 2].fails[i % 2] ? CURLE_HTTP_RETURNED_ERROR : CURLE_OK);
+		player_stop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,6 +377,7 @@ int main(void)
 	        cmocka_unit_test(longjmp_leaves_a_player_that_goes_on),
 	        cmocka_unit_test(first_error_stays),
 	        cmocka_unit_test(counted_early_or_late),
+	        cmocka_unit_test(a_416_of_a_resumed_download),
 	        cmocka_unit_test(a_size_that_is_too_large_is_told_before_or_after),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
