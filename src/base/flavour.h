@@ -39,7 +39,8 @@
 	X(multi_get_handles)                                                                       \
 	X(multi_waitfds)                                                                           \
 	X(multi_notify_enable)                                                                     \
-	X(multi_notify_disable)
+	X(multi_notify_disable)                                                                    \
+	X(mime_free)
 
 /* The functions we only call. Any of them may be missing in an older libcurl: its slot is null. */
 #define CURL_CALLED(X)                                                                             \

@@ -140,8 +140,20 @@ static CURLcode hook_easy_setopt(CURL *handle, CURLoption option, uintptr_t word
 	saved = errno;
 	if (code == CURLE_OK && s)
 		options_set(&s->options, option, word);
+	if (code == CURLE_OK && s && option == CURLOPT_MIMEPOST)
+		atomic_store_explicit(&s->form, (curl_mime *)word, memory_order_relaxed);
 	errno = saved;
 	return code;
+}
+
+static void hook_mime_free(curl_mime *form)
+{
+	const struct flavour *fl = form ? shadow_form_freed(form) : NULL;
+
+	if (!fl)
+		fl = process_flavour(CALLER());
+	if (fl && CURL_HAS(fl, mime_free))
+		CURL_FN(fl, mime_free)(form);
 }
 
 /* Performed by libcurl on the program's own handle. */

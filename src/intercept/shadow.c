@@ -42,6 +42,7 @@ static void forget_body(struct shadow *s)
 	free(s->unsent.type);
 	s->unsent = (struct unsent){0};
 	s->foreign_form = false;
+	atomic_store_explicit(&s->form, NULL, memory_order_relaxed);
 }
 
 static void shadow_free(struct shadow *s)
@@ -102,6 +103,40 @@ struct shadow *shadow_find(CURL *handle)
 	HASH_FIND_PTR(table, &handle, s);
 	pthread_mutex_unlock(&lock);
 	return s;
+}
+
+static struct shadow *find_form(curl_mime *form)
+{
+	struct shadow *s, *next, *found = NULL;
+
+	pthread_mutex_lock(&lock);
+	HASH_ITER (hh, table, s, next) {
+		if (atomic_load_explicit(&s->form, memory_order_relaxed) == form)
+			found = s;
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+static void forget_form(struct shadow *s)
+{
+	atomic_store_explicit(&s->form, NULL, memory_order_relaxed);
+	for (size_t i = 0; i < s->options.count; i++) {
+		if (s->options.list[i].id == CURLOPT_MIMEPOST)
+			s->options.list[i].v.ptr = NULL;
+	}
+}
+
+const struct flavour *shadow_form_freed(curl_mime *form)
+{
+	struct shadow *s = find_form(form);
+
+	if (!s)
+		return NULL;
+	if (s->capture.mime == form) /* libcurl takes it off our handle */
+		s->capture.mime = NULL;
+	forget_form(s);
+	return s->flavour;
 }
 
 void shadow_copy(struct shadow *to, const struct shadow *from)

@@ -5,6 +5,7 @@
 #ifndef SENDONCE_INTERCEPT_SHADOW_H
 #define SENDONCE_INTERCEPT_SHADOW_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -63,6 +64,9 @@ struct shadow {
 	struct ambient ambient; /* as it was when the last write began */
 	struct capture capture; /* of its forms */
 	struct unsent unsent;
+	/* MIMEPOST as it is set. Any thread compares it when a form is freed; it publishes nothing.
+	 */
+	_Atomic(curl_mime *) form;
 	bool foreign_form; /* MIMEPOST is libcurl's own copy of another handle's */
 	struct courier_stay stay;
 	bool raw_reported; /* an event told of curl_easy_send */
@@ -88,6 +92,9 @@ struct shadow {
 struct shadow *shadow_new(CURL *handle, const struct flavour *flavour);
 struct shadow *shadow_find(CURL *handle); /* null: not made through us */
 void shadow_drop(CURL *handle);
+/* A form that was set on a handle is being freed by its program, which libcurl lets it do: the
+ * handle has none from then on. The libcurl it belongs to; null: no handle has it. */
+const struct flavour *shadow_form_freed(curl_mime *form);
 /* After curl_easy_duphandle. */
 void shadow_copy(struct shadow *to, const struct shadow *from);
 /* As curl_easy_reset leaves a handle. */

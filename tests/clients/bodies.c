@@ -28,7 +28,7 @@ struct client {
 	char *body;
 	size_t size, at, step;
 	enum manner manner;
-	bool seekable, fresh, keep_position, copy, sockopt, digest;
+	bool seekable, fresh, keep_position, copy, sockopt, digest, free_form;
 	unsigned reads, paused, ticks;
 	long tries, timeout_ms, first_timeout_ms;
 	const char *native_url; /* every second try goes there */
@@ -458,6 +458,10 @@ static void try(struct client *c, long number)
 		if (c->stream)
 			rewind(c->stream);
 	}
+	if (c->free_form && number > 1) { /* and does not say so: libcurl takes note */
+		curl_mime_free(c->mime);
+		c->mime = NULL;
+	}
 	if (c->mime && number > 1)
 		set_mime(c); /* the same again, as many programs do */
 	curl_easy_setopt(c->curl, CURLOPT_URL, elsewhere ? c->native_url : c->url);
@@ -537,9 +541,10 @@ static bool read_flag(struct client *c, const char *name)
 	struct {
 		const char *name;
 		bool *flag;
-	} const flags[] = {{"--seek", &c->seekable}, {"--new", &c->fresh},
-	                   {"--copy", &c->copy},     {"--sockopt", &c->sockopt},
-	                   {"--digest", &c->digest}, {"--keep-position", &c->keep_position}};
+	} const flags[] = {{"--seek", &c->seekable},      {"--new", &c->fresh},
+	                   {"--copy", &c->copy},          {"--sockopt", &c->sockopt},
+	                   {"--digest", &c->digest},      {"--keep-position", &c->keep_position},
+	                   {"--free-form", &c->free_form}};
 
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
 		if (strcmp(name, flags[i].name) == 0)

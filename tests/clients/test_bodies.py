@@ -189,7 +189,10 @@ def test_a_form_without_a_way_back_that_was_not_sent(everything, server, kind, w
             "--keep-position", *WAYS[way][1]]
     native = once(everything, *args, preload=False)
     ours = once(everything, *args)
-    assert [a.rc for a in native] == [a.rc for a in ours] == [7, 0]
+    assert [a.rc for a in ours] == [7, 0]
+    if [a.rc for a in native] == [7, 26]:  # libcurl 8.7 and later have read an HTTPPOST's by then
+        return
+    assert [a.rc for a in native] == [7, 0]
     untouched, sent = server.writes()
     assert without_key(sent.raw) == neutral(untouched.raw)
 
@@ -360,6 +363,20 @@ def test_a_form_that_was_sent_elsewhere_first(everything, server, kind):
     assert [a.rc for a in answers] == [0] * 4 and answers[3].replayed
     sent = [neutral(r.raw).split(b"\r\n\r\n", 1)[1] for r in server.writes()]
     assert len(sent) == 3 and len(set(sent)) == 1
+
+
+@pytest.mark.san
+@pytest.mark.parametrize("way", WAYS)
+def test_a_form_that_its_program_has_freed(everything, server, way):
+    """libcurl takes it off its handle, which then has an empty one."""
+    everything.policy(match="POST http://127.0.0.1:*/orders", top=WAYS[way][0], repeat="after-answer")
+    args = [server.base + "/orders", "--tries", "3", "--free-form", *WAYS[way][1]]
+    native = bodies(everything, "mime-fields", *args, preload=False)
+    ours = bodies(everything, "mime-fields", *args)
+    assert [(a.rc, a.status) for a in ours] == [(a.rc, a.status) for a in native]
+    sent = [neutral(r.raw).split(b"\r\n\r\n", 1)[1] for r in server.writes()]
+    assert sent[len(sent) // 2:] == sent[:len(sent) // 2] and len(sent) == 6 and len(set(sent)) == 2
+    assert everything.events("unprotected") == []
 
 
 @pytest.mark.san
