@@ -188,6 +188,7 @@ static void manage(int count)
 	}
 	multi->first = count ? &ours[0] : NULL;
 	multi->last = count ? &ours[count - 1] : NULL;
+	multi->queue.ours = (unsigned)count;
 }
 
 /* --- curl_multi_get_handles --- */
@@ -294,6 +295,7 @@ static void libcurls_descriptors_alone(void **state)
 	assert_int_equal(count, 2);
 	manage(1);
 	ours[0].over = true; /* nothing of ours is in flight */
+	multi->queue.ours = 0;
 	assert_int_equal(hook_multi_waitfds(handle, fds, 2, &count), CURLM_OK);
 	assert_int_equal(count, 2);
 	multi->busy = true;
