@@ -1,6 +1,7 @@
 /* A ledger with bytes changed anywhere, opened and read: every look-up, every record, every answer,
- * and `verify`. The input is a byte of choices and a list of changes, five bytes each: where (3),
- * how (1), with what (1). Nothing may crash, run away, or invent an answer.
+ * and `verify`; a part of the time also used, as a host would that found it so. The input is a byte
+ * of choices and a list of changes, five bytes each: where (3), how (1), with what (1). Nothing may
+ * crash, run away, or invent an answer.
  *
  * Damage is one thing, a ledger that somebody made up another: all its sums are right. So the sums
  * of the header and, in half of all cases, those of every record that was changed are computed
@@ -33,7 +34,13 @@ static int unmap_never(void *at, size_t n)
 
 enum { SIZE = 256 * 1024, RECORDS = 12, CHANGES_MAX = 64, CHANGE = 5, SECTOR = 512 };
 /* The first byte of an input. Verifying takes ten times as long as all the rest. */
-enum { MEND_HEADER = 1, NO_VERIFY = 2 | 4 | 8, MEND_RECORDS = 64, FOR_WRITING = 128 };
+enum {
+	MEND_HEADER = 1,
+	NO_VERIFY = 2 | 4 | 8,
+	USE = 32,
+	MEND_RECORDS = 64,
+	FOR_WRITING = 128,
+};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 const char *__asan_default_options(void);
@@ -62,7 +69,8 @@ static size_t answer_of(unsigned n, char *out)
 	return size;
 }
 
-static void make_record(struct ledger *l, unsigned n)
+/* 0, or it was not let in. */
+static int make_record(struct ledger *l, unsigned n)
 {
 	static char body[4096];
 	struct ledger_answer answer = {.status = 201, .blob = {body, answer_of(n, body)}};
@@ -88,15 +96,16 @@ static void make_record(struct ledger *l, unsigned n)
 	hash_of(n == RECORDS - 1 ? 8 : n, content);
 	snprintf(key, sizeof(key), "key-%u", n);
 	if (ledger_reserve(l, &rec, NULL, clock_now(), &hold) != LEDGER_OK)
-		abort();
+		return -1;
 	if (n % 4 == 3 || ledger_gate(l, &hold, clock_now()) != LEDGER_OK)
-		return;
+		return 0;
 	if (n % 4 == 2)
 		ledger_unknown(l, &hold, true, NULL, clock_now());
 	else
 		ledger_done(l, &hold, &answer, clock_now());
 	for (unsigned run = 1; run < 2 + n % 6; run++)
 		ledger_delivered(l, hold.id, n + 1, run, clock_now());
+	return 0;
 }
 
 static void clean_up(void)
@@ -276,7 +285,8 @@ static void prepare(void)
 	if (ledger_open(&o, &l, NULL) != LEDGER_OK)
 		abort();
 	for (unsigned n = 0; n < RECORDS; n++)
-		make_record(l, n);
+		if (make_record(l, n) != 0)
+			abort();
 	ledger_close(l);
 	fd = open(path, O_RDWR);
 	file = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -346,6 +356,40 @@ static void look_up(struct ledger *l, bool verify)
 		ledger_verify(l, NULL, NULL);
 }
 
+/* Locks that somebody seems to hold are waited for, which is another matter. */
+static void free_locks(struct ledger *l)
+{
+	l->header->table_lock = 0;
+	for (uint64_t n = 0; n < l->fixed.record_count; n++)
+		record_at(l, n)->lock = 0;
+}
+
+/* What a host does with what it found: takes a doubt over, ends it, tells, makes new ones, and
+ * sweeps a day later. */
+static void use(struct ledger *l)
+{
+	struct stamp later = clock_now();
+	struct record_view view;
+	uint8_t hash[LEDGER_HASH];
+	struct hold hold;
+
+	free_locks(l);
+	later.wall_us += INT64_C(90000000000);
+	later.boot_us += INT64_C(90000000000);
+	for (unsigned n = 0; n < RECORDS; n++) {
+		hash_of(n, hash);
+		if (ledger_find_content(l, hash, 0, later, &view) != LEDGER_OK)
+			continue;
+		if (ledger_take(l, &view, later, &hold) == LEDGER_OK &&
+		    ledger_gate(l, &hold, later) == LEDGER_OK)
+			ledger_done(l, &hold, NULL, later);
+		ledger_delivered(l, view.id, view.generation, 99 + n, later);
+	}
+	sweep_some(l, UINT64_MAX, later);
+	for (unsigned n = RECORDS; n < RECORDS + 4; n++)
+		make_record(l, n);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	struct ledger_options o = {.path = path};
@@ -365,6 +409,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	o.read_only = !(data[0] & FOR_WRITING);
 	if (ledger_open(&o, &l, NULL) == LEDGER_OK)
 		look_up(l, !(data[0] & NO_VERIFY));
+	if (l && (data[0] & USE) && !o.read_only) {
+		use(l);
+		touch(0, SIZE);
+	}
 	ledger_close(l);
 	/* Opening for writing may call off a replacement. */
 	touch(offsetof(struct layout_header, retired), sizeof(uint64_t));
