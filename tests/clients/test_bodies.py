@@ -227,8 +227,8 @@ def test_a_form_in_place_whose_login_is_asked_for(everything, server, kind):
 @pytest.mark.parametrize("kind", ["mime-callback", "form-stream"])
 def test_a_form_with_fewer_bytes_than_announced(everything, server, kind, way):
     """libcurl 7 sends what there is and waits for an answer; later ones call it an error."""
-    everything.policy(match="POST http://127.0.0.1:*/orders", top=WAYS[way][0])
-    args = [server.base + "/orders", "--manner", "short", "--timeout-ms", "900", *WAYS[way][1]]
+    everything.policy(match="POST http://127.0.0.1:*/orders", top=WAYS[way][0], exit_wait="0s")
+    args = [server.base + "/orders", "--manner", "short", "--timeout-ms", "600", *WAYS[way][1]]
     native = once(everything, kind, *args, preload=False)[0]
     ours = once(everything, kind, *args)[0]
     milliseconds = re.compile(r"after \d+ m")

@@ -176,7 +176,7 @@ def test_a_redirect_to_the_other_scheme_has_its_own_proxy(world, server, tmp_pat
 @pytest.mark.parametrize("when,seconds", [("at-once", 2), ("later", 1)])
 def test_low_speed_on_a_connection_that_is_used_again(world, server, when, seconds):
     """As natively, second for second: what was measured of the first write counts on while its second lasts."""
-    world.policy()
+    world.policy(exit_wait="0s")
     args = [["low-speed", server.base + "/orders"] + (["later"] if when == "later" else [])] * 2
     native, ours = parallel(*[lambda a=a, p=p: fidelity(world, *a, preload=p) for a, p in zip(args, (False, True))])
     milliseconds = [int(lines.pop(1).split("=")[1]) for lines in (native, ours)]
