@@ -151,6 +151,12 @@ static enum core_state load(void)
 	return CORE_FAILED;
 }
 
+int core_is_loaded(void)
+{
+	/* Acquire: as in core_ensure. */
+	return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == CORE_LOADED;
+}
+
 enum core_state core_ensure(void)
 {
 	enum core_state known = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
