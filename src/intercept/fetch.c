@@ -277,6 +277,12 @@ static bool is_short(const struct captured *out)
 	return out->size >= 0 && payload_size(out->body) < (size_t)out->size;
 }
 
+/* The same, as libcurl says it: of a curl_mime, and 8.7 and later of an HTTPPOST. */
+static bool is_spent(const struct captured *out)
+{
+	return out->code == CURLE_SEND_FAIL_REWIND || out->code == CURLE_READ_ERROR;
+}
+
 static enum step rendered(struct writing *w, struct captured *out)
 {
 	if (is_short(out))
@@ -308,7 +314,7 @@ static enum step render_over(struct writing *w, enum capture_result result)
 	case CAPTURE_DONE:
 		return rendered(w, &out);
 	case CAPTURE_FAILED:
-		if (out.code == CURLE_SEND_FAIL_REWIND && unsent_take_form(w->shadow, &out))
+		if (is_spent(&out) && unsent_take_form(w->shadow, &out))
 			return rendered(w, &out);
 		return ended(w, out.code, out.error[0] ? out.error : NULL);
 	case CAPTURE_OVERSIZE:

@@ -7,7 +7,10 @@
  * A form that libcurl itself has read on the program's handle is at its end, and a handle it comes
  * to fresh does not know that. A first request is then made to find the end, and the second one
  * rewinds it. In the other direction a request is begun, which rewinds, and dropped before its
- * body. */
+ * body.
+ *
+ * Not promised: to tell a form of libcurl 8 that has less than it announced from one that pauses.
+ * It is waited for until the program's deadline, which ends it as it would natively. */
 #include "request/capture.h"
 
 #include <stdio.h>

@@ -226,15 +226,18 @@ def test_a_form_in_place_whose_login_is_asked_for(everything, server, kind):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", ["mime-callback", "form-stream"])
 def test_a_form_with_fewer_bytes_than_announced(everything, server, kind, way):
-    """libcurl 7 sends what there is and waits for an answer; later ones call it an error."""
+    """libcurl sends what there is and waits for an answer."""
     everything.policy(match="POST http://127.0.0.1:*/orders", top=WAYS[way][0], exit_wait="0s")
     args = [server.base + "/orders", "--manner", "short", "--timeout-ms", "600", *WAYS[way][1]]
     native = once(everything, kind, *args, preload=False)[0]
     ours = once(everything, kind, *args)[0]
     milliseconds = re.compile(r"after \d+ m")
     assert (ours.rc, milliseconds.sub("", ours.err)) == (native.rc, milliseconds.sub("", native.err))
-    assert ours.rc in (26, 28) and field(ours, "sent") == field(native, "sent") and server.executions == 0
-    if ours.rc == 28 and way in ("courier", "in-place"):
+    assert ours.rc == 28 and server.executions == 0
+    if "libcurl/8" in everything.run(["curl", "-V"], preload=False).out:  # there it is not told from a pause: nothing leaves
+        return
+    assert field(ours, "sent") == field(native, "sent")
+    if way in ("courier", "in-place"):
         assert everything.states() == ["unknown"]
 
 

@@ -409,7 +409,7 @@ static void test_no_way_back(void **state)
 	finish(&p);
 }
 
-/* Fewer bytes than announced: libcurl 7 sends what there is, later ones say that it is an error. */
+/* Fewer bytes than announced: libcurl 7 sends what there is; others may say that it is an error. */
 static void test_short(void **state)
 {
 	struct feed f = {.text = "hello"};
