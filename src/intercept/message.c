@@ -9,8 +9,9 @@ void message_add(struct messages *q, struct message *m, CURLMsg *msg)
 	m->in = q;
 	m->next = NULL;
 	m->msg = msg;
-	m->told = false;
 	q->arrived = q->arrived || !q->count;
+	if (!q->untold)
+		q->untold = m;
 	if (q->last)
 		q->last->next = m;
 	else
@@ -32,13 +33,11 @@ CURLMsg *message_take(struct messages *q, int *left)
 
 struct message *message_untold(struct messages *q, bool *arrived)
 {
-	struct message *m = q->first;
+	struct message *m = q->untold;
 
-	while (m && m->told)
-		m = m->next;
 	if (!m)
 		return NULL;
-	m->told = true;
+	q->untold = m->next;
 	*arrived = q->arrived;
 	q->arrived = false;
 	return m;
@@ -59,6 +58,8 @@ void message_drop(struct message *m)
 		q->first = m->next;
 	if (q->last == m)
 		q->last = before;
+	if (q->untold == m)
+		q->untold = m->next;
 	q->count--;
 	if (m->stranger)
 		free(m);

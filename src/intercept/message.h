@@ -14,12 +14,13 @@ struct message {
 	struct message *next;
 	struct messages *in;
 	bool stranger; /* it is freed when it leaves the queue */
-	bool told;     /* see message_untold */
 	CURLMsg *msg;  /* valid as long as its handle is not removed */
 };
 
 struct messages {
 	struct message *first, *last;
+	struct message
+	        *untold; /* the first that message_untold has not given; those after it too */
 	int count;
 	bool arrived; /* one has come into an empty queue */
 };

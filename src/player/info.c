@@ -74,14 +74,51 @@ static const struct entry entries[] = {
         {CURLINFO_SCHEME, 0, KEEP_TEXT, 0, true},
 };
 
-enum { ENTRIES = sizeof(entries) / sizeof(entries[0]), TEXT_MAX = 64 * 1024 };
+enum {
+	ENTRIES = sizeof(entries) / sizeof(entries[0]),
+	TEXTS = 8,
+	NUMBERS = ENTRIES - TEXTS,
+	TEXT_MAX = 64 * 1024
+};
+
+/* Most texts are one of these. They are not copied. */
+static char words[][8] = {"",       "GET",  "POST",  "PUT",  "PATCH",
+                          "DELETE", "HTTP", "HTTPS", "http", "https"};
 
 struct info {
-	int64_t number[ENTRIES];
-	char *text[ENTRIES];
+	int64_t number[NUMBERS];
+	char *texts[TEXTS]; /* see text_at */
 	struct curl_certinfo certs;
 	struct info *older; /* what was adopted from it holds texts that were given away */
 };
+
+static char **text_at(struct info *info, size_t at)
+{
+	return &info->texts[at - NUMBERS];
+}
+
+static char *word_of(const char *value, size_t n)
+{
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strncmp(words[i], value, n) == 0 && words[i][n] == '\0')
+			return words[i];
+	return NULL;
+}
+
+static void free_text(char *text)
+{
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (text == words[i])
+			return;
+	free(text);
+}
+
+static char *copy_text(const char *value, size_t n)
+{
+	char *word = n < sizeof(words[0]) ? word_of(value, n) : NULL;
+
+	return word ? word : span_dup((struct span){value, n});
+}
 
 static const struct entry *find(CURLINFO id, size_t *at)
 {
@@ -96,7 +133,7 @@ static const struct entry *find(CURLINFO id, size_t *at)
 
 static const struct entry *find_text(CURLINFO id, size_t *at)
 {
-	for (size_t i = ENTRIES; i-- > 0 && entries[i].kind == KEEP_TEXT;) {
+	for (size_t i = ENTRIES; i-- > NUMBERS;) {
 		*at = i;
 		if (entries[i].id == id)
 			return &entries[i];
@@ -107,19 +144,19 @@ static const struct entry *find_text(CURLINFO id, size_t *at)
 /* Keeps the old text when it is the same, or when there is no memory for the new one. */
 static int set_text(struct info *info, size_t at, const char *value, size_t n)
 {
-	char *old = info->text[at];
+	char *old = *text_at(info, at);
 	if (!value) {
-		free(old);
-		info->text[at] = NULL;
+		free_text(old);
+		*text_at(info, at) = NULL;
 		return 0;
 	}
 	if (old && strncmp(old, value, n) == 0 && old[n] == 0)
 		return 0;
-	char *copy = span_dup((struct span){value, n});
+	char *copy = copy_text(value, n);
 	if (!copy)
 		return -1;
-	free(old);
-	info->text[at] = copy;
+	free_text(old);
+	*text_at(info, at) = copy;
 	return 0;
 }
 
@@ -130,7 +167,7 @@ struct info *info_new(void)
 	struct info *info = calloc(1, sizeof(*info));
 	if (!info)
 		return NULL;
-	for (size_t i = 0; i < ENTRIES; i++)
+	for (size_t i = 0; i < NUMBERS; i++)
 		info->number[i] = entries[i].fresh;
 	info_set_text(info, CURLINFO_EFFECTIVE_URL, "");
 	info_set_text(info, CURLINFO_EFFECTIVE_METHOD, "GET");
@@ -143,8 +180,8 @@ void info_free(struct info *info)
 {
 	if (!info)
 		return;
-	for (size_t i = 0; i < ENTRIES; i++)
-		free(info->text[i]);
+	for (size_t i = 0; i < TEXTS; i++)
+		free_text(info->texts[i]);
 	certs_free(&info->certs);
 	info_free(info->older);
 	free(info);
@@ -165,12 +202,12 @@ void info_adopt(struct info *to, struct info *from)
 		to->certs = from->certs;
 		from->certs = certs;
 	}
-	for (size_t i = 0; i < ENTRIES; i++) {
-		char *old = to->text[i];
-		if (same_text(old, from->text[i]))
+	for (size_t i = 0; i < TEXTS; i++) {
+		char *old = to->texts[i];
+		if (same_text(old, from->texts[i]))
 			continue;
-		to->text[i] = from->text[i];
-		from->text[i] = old;
+		to->texts[i] = from->texts[i];
+		from->texts[i] = old;
 		given_away = given_away || old;
 	}
 	if (!given_away) {
@@ -188,9 +225,10 @@ struct info *info_copy(const struct info *info)
 		return NULL;
 	memcpy(copy->number, info->number, sizeof(copy->number));
 	bool failed = certs_copy(&copy->certs, &info->certs) != 0;
-	for (size_t i = 0; i < ENTRIES && !failed; i++) {
-		if (info->text[i])
-			failed = set_text(copy, i, info->text[i], strlen(info->text[i])) != 0;
+	for (size_t i = 0; i < TEXTS && !failed; i++) {
+		const char *text = info->texts[i];
+		copy->texts[i] = text ? copy_text(text, strlen(text)) : NULL;
+		failed = text && !copy->texts[i];
 	}
 	if (failed) {
 		info_free(copy);
@@ -281,7 +319,7 @@ CURLcode info_get(const struct info *info, CURLINFO id, void *out)
 	if (!e || !out)
 		return CURLE_UNKNOWN_OPTION;
 	if (e->kind == KEEP_TEXT)
-		*(char **)out = info->text[at];
+		*(char **)out = info->texts[at - NUMBERS];
 	else if (e->kind == KEEP_LONG)
 		*(long *)out = (long)info->number[at];
 	else if (id == e->id)
@@ -301,7 +339,7 @@ long info_long(const struct info *info, CURLINFO id)
 const char *info_text(const struct info *info, CURLINFO id)
 {
 	size_t at;
-	return find_text(id, &at) ? info->text[at] : NULL;
+	return find_text(id, &at) ? info->texts[at - NUMBERS] : NULL;
 }
 
 /* --- the part that a stored answer carries ---
@@ -329,7 +367,7 @@ static void store_text(const struct info *info, size_t at, struct buf *out)
 {
 	struct buf text = {0};
 	CURLINFO id = entries[at].id;
-	struct span value = span_of(info->text[at]);
+	struct span value = span_of(info->texts[at - NUMBERS]);
 	if (!value.p || (id == CURLINFO_EFFECTIVE_URL && !info_long(info, CURLINFO_REDIRECT_COUNT)))
 		return;
 	if (id == CURLINFO_EFFECTIVE_URL || id == CURLINFO_REDIRECT_URL)
