@@ -61,7 +61,11 @@ static bool matches(struct span name, const char *pattern)
 
 bool field_is_kept(struct span name)
 {
+	int first = name.n ? fold(name.p[0]) : 0;
+
 	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
+		if (never[i][0] != '*' && never[i][0] != first)
+			continue;
 		if (matches(name, never[i]))
 			return false;
 	}
