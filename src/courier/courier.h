@@ -132,12 +132,13 @@ void attempt_wait(struct attempt *a, int64_t until_us);
  * are looked at: then another number later means that there is more to see. */
 unsigned attempt_news(const struct attempt *a);
 
-/* A program's loop that is woken whenever attempt_news changes. The caller's memory until
+/* A program's loop that is woken when attempt_news has changed. The caller's memory until
  * attempt_unlisten. As long as anybody listens, a background thread drives. */
 struct listener {
 	struct listener *next;
 	struct bell *bell;
 	struct bell_note *note; /* what it finds with the bell */
+	bool phases;            /* rung also when the phase alone has changed */
 };
 /* False: there can be no thread, and the loop must drive it itself, by attempt_wait. */
 bool attempt_listen(struct attempt *a, struct listener *l);

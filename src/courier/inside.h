@@ -59,6 +59,7 @@ struct attempt {
 	atomic_uint news, phase;
 	atomic_llong uploaded;
 	atomic_bool paused, heard; /* heard: it has, or had, listeners */
+	atomic_bool phases;        /* and one of them wants to hear of phases */
 
 	/* lock */
 	struct listener *listeners;

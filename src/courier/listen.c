@@ -21,6 +21,9 @@ void attempt_tell(struct attempt *a, unsigned phase)
 	/* seq_cst: who listens from a moment later on sees the news itself (attempt_listen) */
 	if (a->told || !atomic_load_explicit(&a->heard, memory_order_seq_cst))
 		return;
+	/* seq_cst: likewise */
+	if (phase && !atomic_load_explicit(&a->phases, memory_order_seq_cst))
+		return;
 	a->told = true;
 	a->next_told = c->told;
 	c->told = attempt_ref(a);
@@ -57,7 +60,9 @@ bool attempt_listen(struct attempt *a, struct listener *l)
 	pthread_mutex_lock(&c->lock);
 	l->next = a->listeners;
 	a->listeners = l;
-	/* seq_cst: either the driver sees it at its next news, or we see that news */
+	/* seq_cst: either the driver sees them at its next news, or we see that news */
+	if (l->phases)
+		atomic_store_explicit(&a->phases, true, memory_order_seq_cst);
 	atomic_store_explicit(&a->heard, true, memory_order_seq_cst);
 	if (a->state != ATTEMPT_ENDED)
 		life_background(c);

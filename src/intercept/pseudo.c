@@ -68,6 +68,12 @@ static bool make_bell(struct multi *m)
 	return m->bell != NULL;
 }
 
+/* A phase is looked at when a deadline has come, too; of itself it moves only these. */
+static bool wants_phases(const struct player_sink *sink)
+{
+	return !sink->no_progress || sink->low_speed_time > 0;
+}
+
 static void listen_to(struct pseudo *p, struct attempt *attempt)
 {
 	if (attempt != p->heard)
@@ -81,6 +87,7 @@ static void listen_to(struct pseudo *p, struct attempt *attempt)
 	p->heard = attempt_ref(attempt);
 	p->listener.bell = bell_ref(p->multi->bell);
 	p->listener.note = &p->note;
+	p->listener.phases = wants_phases(&p->w->serving.player.sink);
 	p->alone = !attempt_listen(attempt, &p->listener);
 }
 

@@ -86,6 +86,8 @@ static void crowd_drive(struct crowd *c)
 {
 	int64_t until = now_us() + 10000000;
 
+	if (!c->count)
+		return;
 	while ((size_t)atomic_load(&c->hall.requests) < c->count && now_us() < until)
 		attempt_wait(c->one[0].attempt, now_us() + 20000);
 	assert_int_equal(atomic_load(&c->hall.requests), c->count);
@@ -263,6 +265,39 @@ static void some_are_cancelled(void **state)
 	assert_int_equal(sets(NULL), 0);
 }
 
+/* A loop that does not care for phases is not woken before there is an answer. */
+static void phases_are_for_those_who_ask(void **state)
+{
+	struct crowd *c = crowd_start(0);
+	struct bell *bell[2] = {bell_new(), bell_new()};
+	struct bell_note note[2] = {{0}, {0}};
+	struct listener listener[2];
+	int64_t until = now_us() + 10000000;
+
+	(void)state;
+	crowd_send(c, 2);
+	for (int i = 0; i < 2; i++) {
+		listener[i] =
+		        (struct listener){.bell = bell[i], .note = &note[i], .phases = i == 1};
+		assert_true(attempt_listen(c->one[i].attempt, &listener[i]));
+	}
+	while (atomic_load(&c->hall.requests) < 2 && now_us() < until)
+		sleep_ms(1);
+	sleep_ms(20);
+	assert_false(bell_has_notes(bell[0]));
+	assert_true(bell_has_notes(bell[1]));
+	assert_int_not_equal(attempt_news(c->one[0].attempt), 0);
+	atomic_store(&c->hall.go, true);
+	while (!bell_has_notes(bell[0]) && now_us() < until)
+		sleep_ms(1);
+	assert_true(bell_has_notes(bell[0]));
+	for (int i = 0; i < 2; i++) {
+		attempt_unlisten(c->one[i].attempt, &listener[i]);
+		bell_unref(bell[i]);
+	}
+	crowd_end(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,6 +308,7 @@ int main(void)
 	        cmocka_unit_test(the_set_is_replaced),
 	        cmocka_unit_test(a_child_is_forked),
 	        cmocka_unit_test(some_are_cancelled),
+	        cmocka_unit_test(phases_are_for_those_who_ask),
 	        cmocka_unit_test(there_is_a_set_meanwhile),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
