@@ -1,11 +1,11 @@
 """A thousand protected writes under way at once in one curl_multi: no busy loop, no heap of memory, no descriptor left.
 
-Both sides take turns against one server, which is a process of its own and in none of the figures. It answers one
-write after the other within a second. Processor time is compared where the program's loop looks at every transfer at
-each turn, as the courier does; a loop of epoll and socket_action natively does not, and is not compared."""
+Both sides take turns against one server, which is a process of its own and in none of the figures. It answers all
+writes at once, or one after the other within half a second. Processor time is compared for a loop that looks at every
+transfer at each turn, and for one of epoll and socket_action, which does not: there libcurl itself takes 70 us a write,
+and what a write costs beyond that (its identity, its record, its events, a second handle) is more than half of it."""
 import os
 import re
-import statistics
 import subprocess
 
 import pytest
@@ -13,13 +13,16 @@ import pytest
 from harness import SAN, client
 
 COUNT = 1000
-SPREAD_MS = 1000
 TURNS = 5 if os.environ.get("SENDONCE_SOAK") else 2
 
+# loop, milliseconds over which the answers come, how much of native time it may take
+LOOPS = [("poll", 500, 1.5), ("poll", 0, 1.8), ("epoll", 500, 2.2), ("epoll", 0, 2.2)]
 
-@pytest.fixture(scope="module")
-def port():
-    server = subprocess.Popen([client("crowd"), "serve", str(COUNT), str(SPREAD_MS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+@pytest.fixture
+def port(request):
+    spread_ms = request.node.callspec.params["spread_ms"]
+    server = subprocess.Popen([client("crowd"), "serve", str(COUNT), str(spread_ms)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     yield int(server.stdout.readline())
     server.stdin.close()
     server.wait()
@@ -35,19 +38,12 @@ def once(world, kind, port, **env):
     return seen["cpu_ms"]
 
 
-def test_poll(world, port):
+@pytest.mark.parametrize("kind,spread_ms,most", LOOPS)
+def test_processor_time(world, port, kind, spread_ms, most):
     if SAN:
         return  # figures of an instrumented build are none
     world.policy(ledger={"size": "64MiB"})
-    pairs = [(once(world, "poll", port, preload=False), once(world, "poll", port)) for _ in range(TURNS)]
-    native, ours = [statistics.median(side) for side in zip(*pairs)]
-    assert ours <= 1.5 * native, pairs
+    pairs = [(once(world, kind, port, preload=False), once(world, kind, port)) for _ in range(TURNS)]
+    native, ours = [min(side) for side in zip(*pairs)]  # what else the machine does is added to both
+    assert ours <= most * native, pairs
     assert world.states() == ["done"] * (2 * COUNT * TURNS)
-
-
-def test_epoll(world, port):
-    if SAN:
-        return
-    world.policy(ledger={"size": "64MiB"})
-    once(world, "epoll", port)
-    assert world.states() == ["done"] * (2 * COUNT)
