@@ -120,7 +120,7 @@ static int store(struct tape *t, size_t body_max, size_t max, struct buf *blob)
 	tape_ended(t, &end);
 	if (end.ended && !end.complete)
 		return -1;
-	struct info *info = tape_info_copy(t);
+	struct info *info = tape_info_ref(t);
 	tape_last_headers(t, &head);
 	struct span block = span_buf(&head);
 	if (!info || head.failed || !fields_whole(block) || fields_status(block) < 200)

@@ -328,6 +328,14 @@ void tape_ended(struct tape *t, struct tape_end *out)
 	pthread_mutex_unlock(&t->lock);
 }
 
+struct info *tape_info_ref(struct tape *t)
+{
+	pthread_mutex_lock(&t->lock);
+	struct info *info = t->info ? info_ref(t->info) : NULL;
+	pthread_mutex_unlock(&t->lock);
+	return info;
+}
+
 struct info *tape_info_copy(struct tape *t)
 {
 	pthread_mutex_lock(&t->lock);

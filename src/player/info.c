@@ -12,6 +12,7 @@
  * password of a URL: those are the program's. */
 #include "player/info.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,7 @@ struct info {
 	char *texts[TEXTS]; /* see text_at */
 	struct curl_certinfo certs;
 	struct info *older; /* what was adopted from it holds texts that were given away */
+	atomic_uint shared; /* references beside the first */
 };
 
 static char **text_at(struct info *info, size_t at)
@@ -176,9 +178,17 @@ struct info *info_new(void)
 	return info;
 }
 
+struct info *info_ref(struct info *info)
+{
+	/* relaxed: whoever passes the pointer on holds a reference already */
+	atomic_fetch_add_explicit(&info->shared, 1, memory_order_relaxed);
+	return info;
+}
+
 void info_free(struct info *info)
 {
-	if (!info)
+	/* acq_rel: every use by others happens before the memory is freed */
+	if (!info || atomic_fetch_sub_explicit(&info->shared, 1, memory_order_acq_rel) != 0)
 		return;
 	for (size_t i = 0; i < TEXTS; i++)
 		free_text(info->texts[i]);

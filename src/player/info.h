@@ -18,6 +18,8 @@ struct info *info_new(void);
 void info_capture(struct info *info, const struct flavour *fl, CURL *handle);
 struct info *info_copy(const struct info *info);
 void info_free(struct info *info);
+/* One more to be freed; it must not be changed from then on. */
+struct info *info_ref(struct info *info);
 /* The values of `from`, which is given up. Texts and certificates that a program may have got from
  * `to` stay valid until info_free(to). */
 void info_adopt(struct info *to, struct info *from);
