@@ -276,7 +276,9 @@ static void duplicate(void)
 	finish(&first);
 }
 
-/* A message stays what it was until its handle is removed, whatever else is read meanwhile. */
+/* A message stays what it was until its handle is removed, whatever else is read meanwhile. The
+ * first answer comes late enough for all three to have connections of their own: on one that is
+ * used again, what comes to nothing has another code. */
 static void kept_message(void)
 {
 	struct transfer t[3];
@@ -289,7 +291,7 @@ static void kept_message(void)
 		              : i == 1 ? "second"
 		                       : "third",
 		              url,
-		              i == 0   ? ""
+		              i == 0   ? "?late=0.1"
 		              : i == 1 ? "?cut=1&late=0.2"
 		                       : "?late=0.4");
 		loop_add(&loop, &t[i]);
