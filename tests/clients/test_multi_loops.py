@@ -133,6 +133,11 @@ def cells(request, tmp_path_factory):
         pool.shutdown(cancel_futures=True)
 
 
+# turns a case may take more than natively: how the bytes of a large answer come together is the machine's (natively 9 to
+# 57 turns were seen), but more than one for each buffer of libcurl's is a storm
+MORE = {"pause-large": 6000000 // 16384}
+
+
 def same_cost(ours, native, more=0):
     """No storm of timers or turns, no descriptor that is shown again and again, no assigned pointer lost."""
     for name in ("turns", "timers", "sockets"):
@@ -167,7 +172,7 @@ def test_corner(cells, program, case, kind, mode):
     assert (native.executions, ours.executions) == (natively, once)
     if natively == once:
         assert sorted(on_the_wire(ours.requests, True)) == sorted(on_the_wire(native.requests, False))
-    same_cost(ours, native)
+    same_cost(ours, native, MORE.get(case, 0))
 
 
 @pytest.mark.parametrize("program,case,kind,mode", WATCHED)
@@ -179,7 +184,7 @@ def test_watched(cells, program, case, kind, mode):
     assert all((b"Idempotency-Key: " in r) == (mode == "inject") for r in ours.requests if r.startswith((b"POST", b"PUT")))
     assert sorted(on_the_wire(ours.requests, True)) == sorted(on_the_wire(native.requests, False))
     assert len(cell.writes) >= ours.executions  # one that was aborted is written down too
-    same_cost(ours, native)
+    same_cost(ours, native, MORE.get(case, 0))
 
 
 @pytest.mark.san
