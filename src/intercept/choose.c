@@ -23,11 +23,13 @@ static const struct rule *matched(struct shadow *s, const struct process *proces
 {
 	struct ruled *known = &s->ruled;
 	const char *method = request_method(&s->options);
-	struct policy_target target = target_of(&s->target, span_of(method));
-	size_t n = strlen(method);
+	struct policy_target target;
+	size_t n;
 
 	if (known->made == s->target.made && strcmp(known->method, method) == 0)
 		return known->rule;
+	target = target_of(&s->target, span_of(method));
+	n = target.method.n;
 	if (n >= sizeof(known->method))
 		return policy_match(process->policy, &target);
 	memcpy(known->method, method, n + 1);

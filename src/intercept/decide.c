@@ -12,11 +12,11 @@
 static bool is_audited(const struct shadow *s, const struct process *process,
                        const struct rule *rule)
 {
+	if (rule ? process->state != PROCESS_AUDIT : !process->unlisted)
+		return false;
 	if (options_long(&s->options, CURLOPT_CONNECT_ONLY, 0))
 		return false;
-	if (rule)
-		return process->state == PROCESS_AUDIT;
-	return process->unlisted && !request_is_read(request_method(&s->options));
+	return rule || !request_is_read(request_method(&s->options));
 }
 
 static enum way natively(const struct shadow *s)

@@ -429,9 +429,11 @@ void fetch_plan(const struct writing *w, struct courier_plan *plan)
 
 bool fetch_give_form(struct shadow *s)
 {
-	bool ours = request_body_kind(&s->options) == REQUEST_MIME;
-	bool good = capture_give_back(&s->capture, s->flavour, s->handle, &s->options);
+	bool ours = request_body_kind(&s->options) == REQUEST_MIME, good;
 
+	if (!ours && !s->capture.mime) /* most requests */
+		return true;
+	good = capture_give_back(&s->capture, s->flavour, s->handle, &s->options);
 	if (ours && s->unsent.type)
 		unsent_forget(s);
 	if (ours && good)
