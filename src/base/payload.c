@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/filesize.h"
 
 enum { CUTS_MAX = 1 << 20, PATH_ROOM = 4096 };
@@ -63,32 +64,20 @@ void payload_unref(struct payload *p)
 
 /* --- the file --- */
 
-/* Never taken for the program's stdin, stdout or stderr. */
-static int above_stdio(int fd)
-{
-	int moved;
-
-	if (fd < 0 || fd > STDERR_FILENO)
-		return fd;
-	moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	close(fd);
-	return moved;
-}
-
 static int open_in(const char *folder)
 {
 	char path[PATH_ROOM];
 	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), n;
 
 	if (fd >= 0)
-		return above_stdio(fd);
+		return fd_above_stdio(fd);
 	n = snprintf(path, sizeof(path), "%s/sendonce-XXXXXX", folder);
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return -1;
 	fd = mkostemp(path, O_CLOEXEC);
 	if (fd >= 0)
 		unlink(path);
-	return above_stdio(fd);
+	return fd_above_stdio(fd);
 }
 
 static int open_file(void)

@@ -47,17 +47,6 @@ void held_close(struct held *h)
 	h->fd = -1;
 }
 
-int held_above_stdio(int fd)
-{
-	int high;
-
-	if (fd < 0 || fd > 2)
-		return fd;
-	high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	close(fd);
-	return high;
-}
-
 /* --- libcurl's pair --- */
 
 /* What waits to be read from `fd`, or what was sent through it and was not read yet. */
@@ -187,7 +176,7 @@ bool held_pair(struct held *pair)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd))
 		return false;
 	for (int i = 0; i < 2; i++) {
-		fd[i] = held_above_stdio(fd[i]);
+		fd[i] = fd_above_stdio(fd[i]);
 		if (fd[i] < 0 || !held_note(&pair[i], fd[i]))
 			pair[i].fd = -1;
 	}

@@ -227,7 +227,7 @@ void courier_detach(void)
 
 	if (!wanted() || pipe2(told, O_CLOEXEC) != 0)
 		return;
-	told[1] = held_above_stdio(told[1]);
+	told[1] = fd_above_stdio(told[1]);
 	detaching = true;
 	pid = fork();
 	detaching = false;

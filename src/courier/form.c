@@ -11,15 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-static bool has_header(const struct curl_slist *list, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (; list; list = list->next)
-		if (strncasecmp(list->data, name, n) == 0 && list->data[n] == ':')
-			return true;
-	return false;
-}
+#include "courier/lines.h"
 
 static int add(struct attempt *a, const char *name, const char *value)
 {
@@ -47,8 +39,8 @@ static int make_tail(struct attempt *a, const struct courier_plan *plan)
 	buf_add_number(&length, plan->body_size);
 	if (length.failed)
 		rc = COURIER_NOMEM;
-	else if (plan->body_size >= 0 && !has_header(own, "Content-Length") &&
-	         !has_header(own, "Transfer-Encoding"))
+	else if (plan->body_size >= 0 && !lines_have(own, "Content-Length") &&
+	         !lines_have(own, "Transfer-Encoding"))
 		rc = add(a, "Content-Length", length.data);
 	buf_free(&length);
 	return rc ? rc : add(a, "Content-Type", plan->body_type);

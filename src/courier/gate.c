@@ -202,8 +202,8 @@ static int gate_seek(void *data, curl_off_t offset, int origin)
 static curl_socket_t gate_open(void *data, curlsocktype purpose, struct curl_sockaddr *addr)
 {
 	struct attempt *a = data;
-	int fd = held_above_stdio(
-	        socket(addr->family, addr->socktype | SOCK_CLOEXEC, addr->protocol));
+	int fd =
+	        fd_above_stdio(socket(addr->family, addr->socktype | SOCK_CLOEXEC, addr->protocol));
 
 	(void)purpose;
 	if (fd >= 0 && !held_add_socket(a->courier, fd)) {

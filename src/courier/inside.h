@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "base/fd.h"
 #include "courier/bell.h"
 #include "courier/courier.h"
 #include "courier/passes.h"
@@ -227,7 +228,6 @@ bool held_still(const struct held *h);       /* it is what it was when we got it
 void held_close(struct held *h);             /* if it still is */
 bool held_pair(struct held *pair);           /* two: connected sockets; false: none could be made */
 CURLM *held_multi(const struct flavour *fl); /* nothing of it is inherited, or lies on 0-2 */
-int held_above_stdio(int fd); /* moved when it is stdin, stdout or stderr; -1 when that fails */
 bool held_add_socket(struct courier *c, int fd);
 int held_close_socket(struct courier *c, int fd);
 bool held_all_there(struct courier *c);

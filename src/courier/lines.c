@@ -72,3 +72,13 @@ int lines_make(const struct flavour *fl, const struct curl_slist *own,
 	}
 	return rc;
 }
+
+bool lines_have(const struct curl_slist *list, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; list; list = list->next)
+		if (strncasecmp(list->data, name, n) == 0 && list->data[n] == ':')
+			return true;
+	return false;
+}

@@ -2,6 +2,8 @@
 #ifndef SENDONCE_COURIER_LINES_H
 #define SENDONCE_COURIER_LINES_H
 
+#include <stdbool.h>
+
 #include "base/curlapi.h"
 
 enum { LINES_ADD = 2, LINES_DROP = 6 };
@@ -19,5 +21,8 @@ struct header_edit {
 int lines_make(const struct flavour *fl, const struct curl_slist *own,
                const struct header_edit *edit, struct curl_slist **headers,
                struct curl_slist **bare);
+
+/* The program sends a line of that name itself. */
+bool lines_have(const struct curl_slist *list, const char *name);
 
 #endif

@@ -49,7 +49,7 @@ void ready_open(struct ready *r, const struct held *anchor)
 	if (anchor->fd < 0 || r->epoll >= 0)
 		return;
 	r->anchor = *anchor;
-	set = held_above_stdio(epoll_create1(EPOLL_CLOEXEC));
+	set = fd_above_stdio(epoll_create1(EPOLL_CLOEXEC));
 	if (set >= 0 && watch_fill(r, set))
 		r->epoll = set;
 	else if (set >= 0)

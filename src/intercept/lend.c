@@ -16,16 +16,6 @@ static bool is_form(const struct writing *w)
 	return w->payload && w->body_type;
 }
 
-static bool has_header(const struct curl_slist *list, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (; list; list = list->next)
-		if (strncasecmp(list->data, name, n) == 0 && list->data[n] == ':')
-			return true;
-	return false;
-}
-
 static int append(const struct lend *l, struct curl_slist **list, const struct buf *line)
 {
 	struct curl_slist *more = NULL;
@@ -46,8 +36,8 @@ static int append_form(const struct lend *l, struct curl_slist **list)
 	buf_add_number(&length, l->w->body_size);
 	buf_add_text(&type, "Content-Type: ");
 	buf_add_text(&type, l->w->body_type);
-	if (l->w->body_size >= 0 && !has_header(l->copied, "Content-Length") &&
-	    !has_header(l->copied, "Transfer-Encoding"))
+	if (l->w->body_size >= 0 && !lines_have(l->copied, "Content-Length") &&
+	    !lines_have(l->copied, "Transfer-Encoding"))
 		rc = append(l, list, &length);
 	if (!rc)
 		rc = append(l, list, &type);

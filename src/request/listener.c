@@ -10,20 +10,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static int above_stdio(int fd)
-{
-	int moved;
-
-	if (fd < 0 || fd > STDERR_FILENO)
-		return fd;
-	moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	close(fd);
-	return moved;
-}
+#include "base/fd.h"
 
 static int open_socket(void)
 {
-	return above_stdio(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	return fd_above_stdio(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 /* libcurl would make one that programs run by this one inherit. */
@@ -61,7 +52,7 @@ bool listener_accept(struct listener *l)
 
 	if (l->peer >= 0)
 		return true;
-	fd = above_stdio(accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+	fd = fd_above_stdio(accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 	if (fd >= 0 && is_ours(fd))
 		l->peer = fd;
 	else if (fd >= 0)
