@@ -34,7 +34,7 @@ typedef void generic_fn(void);
 /* The flavour of a handle: of its shadow, or, where it was made without us, by who calls. */
 static const struct flavour *flavour_of(CURL *handle, struct shadow **shadow, const void *caller)
 {
-	*shadow = handle ? shadow_find(handle) : NULL;
+	*shadow = shadow_find(handle);
 	return *shadow ? (*shadow)->flavour : process_flavour(caller);
 }
 

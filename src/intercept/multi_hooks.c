@@ -97,7 +97,7 @@ static CURLMcode add(const struct flavour *fl, CURLM *multi, struct shadow *s, i
 
 CURLMcode hook_multi_add_handle(CURLM *multi, CURL *handle)
 {
-	struct shadow *s = handle ? shadow_find(handle) : NULL;
+	struct shadow *s = shadow_find(handle);
 	struct multi *m;
 	const struct flavour *fl = multi_flavour(multi, &m, CALLER());
 	int saved = errno;
@@ -136,7 +136,7 @@ static CURLMcode remove_ours(CURLM *multi, struct pseudo *p)
 
 CURLMcode hook_multi_remove_handle(CURLM *multi, CURL *handle)
 {
-	struct shadow *s = handle ? shadow_find(handle) : NULL;
+	struct shadow *s = shadow_find(handle);
 	struct multi *m;
 	const struct flavour *fl = multi_flavour(multi, &m, CALLER());
 	CURLMcode code;

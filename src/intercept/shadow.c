@@ -1,5 +1,9 @@
-/* See shadow.h. One table for the process: a handle is looked up once per libcurl call, so one
- * mutex, held for the look-up only, costs less than it would to share the table out. */
+/* See shadow.h. One table for the process under one mutex. Since a handle is looked up at each
+ * libcurl call, most are found without it: each handle has a place in a small array, told by its
+ * hash, and the first one that finds its place empty has it until it is cleaned up. So a place
+ * never changes under somebody who looks for the handle in it: libcurl lets nobody use a handle
+ * while it is being made or cleaned up. A handle whose place another one has is looked up in the
+ * table. */
 #define HASH_NONFATAL_OOM                1
 #define HASH_FUNCTION(key, length, hash) ((void)(length), (hash) = hash_handle(key))
 #include "intercept/shadow.h"
@@ -12,8 +16,17 @@
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(element) ((void)(element), out_of_memory = true)
 
+enum { PLACE_BITS = 9 };
+
+/* Both are written under the lock. */
+struct place {
+	_Atomic(CURL *) handle; /* release: `shadow` is its own; null: nobody's place */
+	_Atomic(struct shadow *) shadow;
+};
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct shadow *table;
+static struct place places[1 << PLACE_BITS];
 
 /* The key is a pointer; its low bits are all alike, so those from the middle of a product are
  * taken.
@@ -24,6 +37,31 @@ static unsigned hash_handle(const void *key)
 
 	memcpy(&word, key, sizeof(CURL *));
 	return (unsigned)(word * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+}
+
+static struct place *place_of(CURL *handle)
+{
+	return &places[hash_handle(&handle) >> (32 - PLACE_BITS)];
+}
+
+static void take_place(struct shadow *s)
+{
+	struct place *place = place_of(s->handle);
+
+	if (atomic_load_explicit(&place->handle, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&place->shadow, s, memory_order_relaxed);
+	/* Release: who finds the handle here reads that shadow, and it is complete. */
+	atomic_store_explicit(&place->handle, s->handle, memory_order_release);
+}
+
+static void leave_place(const struct shadow *s)
+{
+	struct place *place = place_of(s->handle);
+
+	/* Relaxed: who looks for another handle does not care, and for this one nobody does. */
+	if (atomic_load_explicit(&place->handle, memory_order_relaxed) == s->handle)
+		atomic_store_explicit(&place->handle, NULL, memory_order_relaxed);
 }
 
 static void forget_transfer(struct shadow *s)
@@ -63,8 +101,10 @@ static struct shadow *take_out(CURL *handle)
 
 	pthread_mutex_lock(&lock);
 	HASH_FIND_PTR(table, &handle, s);
-	if (s)
+	if (s) {
+		leave_place(s);
 		HASH_DEL(table, s);
+	}
 	pthread_mutex_unlock(&lock);
 	return s;
 }
@@ -75,6 +115,8 @@ static bool put_in(struct shadow *s)
 
 	pthread_mutex_lock(&lock);
 	HASH_ADD_PTR(table, handle, s);
+	if (!out_of_memory)
+		take_place(s);
 	pthread_mutex_unlock(&lock);
 	return !out_of_memory;
 }
@@ -95,14 +137,30 @@ struct shadow *shadow_new(CURL *handle, const struct flavour *flavour)
 	return NULL;
 }
 
-struct shadow *shadow_find(CURL *handle)
+/* Its place may be free by now: then it takes it. Not inlined, so that the usual way saves no
+ * registers. */
+__attribute__((noinline)) static struct shadow *find_in_table(CURL *handle)
 {
 	struct shadow *s;
 
 	pthread_mutex_lock(&lock);
 	HASH_FIND_PTR(table, &handle, s);
+	if (s)
+		take_place(s);
 	pthread_mutex_unlock(&lock);
 	return s;
+}
+
+struct shadow *shadow_find(CURL *handle)
+{
+	struct place *place = place_of(handle);
+
+	if (!handle) /* as nobody's place */
+		return NULL;
+	/* Acquire: pairs with take_place. */
+	if (atomic_load_explicit(&place->handle, memory_order_acquire) == handle)
+		return atomic_load_explicit(&place->shadow, memory_order_relaxed);
+	return find_in_table(handle);
 }
 
 static struct shadow *find_form(curl_mime *form)

@@ -1,7 +1,7 @@
 /* The shadow: what we know of each easy handle of the program.
  *
- * Looked up by pointer under a short lock; the shadow itself is used without one, as libcurl lets
- * only one thread use a handle at a time. It lives until the handle is cleaned up. */
+ * Looked up by pointer; the shadow itself is used without a lock, as libcurl lets only one thread
+ * use a handle at a time. It lives until the handle is cleaned up. */
 #ifndef SENDONCE_INTERCEPT_SHADOW_H
 #define SENDONCE_INTERCEPT_SHADOW_H
 
@@ -90,7 +90,8 @@ struct shadow {
 /* A new shadow for a handle libcurl just made; wipes a stale one at the same address. Null: no
  * memory. */
 struct shadow *shadow_new(CURL *handle, const struct flavour *flavour);
-struct shadow *shadow_find(CURL *handle); /* null: not made through us */
+/* Null: not made through us. For most handles without a lock. */
+struct shadow *shadow_find(CURL *handle);
 void shadow_drop(CURL *handle);
 /* A form that was set on a handle is being freed by its program, which libcurl lets it do: the
  * handle has none from then on. The libcurl it belongs to; null: no handle has it. */
