@@ -68,16 +68,16 @@ bool again_is_awaited(const struct courier *c, const struct attempt *a)
 	return !c->exit_us && !a->cancel && (a->waiting || a->listeners || !a->orphan);
 }
 
-static int64_t again_pause(struct attempt *a)
+int64_t courier_again_pause(const struct flavour *fl, CURL *easy, unsigned asked)
 {
 	int64_t pause = FIRST_PAUSE_US;
 	curl_off_t seconds = 0;
 
-	for (unsigned i = 0; i < a->asked_again && pause < PAUSE_MAX_US; i++)
+	for (unsigned i = 0; i < asked && pause < PAUSE_MAX_US; i++)
 		pause *= 2;
 	if (pause > PAUSE_MAX_US)
 		pause = PAUSE_MAX_US;
-	CURL_FN(a->courier->fl, easy_getinfo)(a->easy, CURLINFO_RETRY_AFTER, &seconds);
+	CURL_FN(fl, easy_getinfo)(easy, CURLINFO_RETRY_AFTER, &seconds);
 	if (seconds > RETRY_AFTER_MAX_S)
 		seconds = RETRY_AFTER_MAX_S;
 	return seconds > 0 ? (int64_t)seconds * 1000000 : pause;
@@ -90,7 +90,7 @@ bool again_later(struct courier *c, struct attempt *a, CURLcode code)
 
 	if (code != CURLE_OK || !a->held || !a->calls.again(a->ctx, a->passes.status))
 		return false;
-	due = courier_now() + again_pause(a);
+	due = courier_now() + courier_again_pause(c->fl, a->easy, a->asked_again);
 	CURL_FN(c->fl, multi_remove_handle)(c->multi, a->easy);
 	pthread_mutex_lock(&c->lock);
 	awaited = again_is_awaited(c, a);

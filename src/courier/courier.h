@@ -160,6 +160,10 @@ void attempt_cancel(struct attempt *a);
 /* The same, without waiting until it has happened: a background thread does it. */
 void attempt_drop(struct attempt *a);
 
+/* An answer on `easy` said "in progress": after how many microseconds the same request is to be
+ * sent again, which was sent again `asked` times before. */
+int64_t courier_again_pause(const struct flavour *fl, CURL *easy, unsigned asked);
+
 /* The attempt's handle, if it may stay and has ended well. */
 void courier_stay_back(struct attempt *a, struct courier_stay *stay);
 void courier_stay_free(struct courier_stay *stay);

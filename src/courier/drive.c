@@ -35,7 +35,7 @@ static bool drive_never_sent(struct attempt *a, CURLcode code)
 
 	if (!(atomic_load_explicit(&a->phase, memory_order_relaxed) & GATED))
 		return true;
-	if (!a->passes.by_lines)
+	if (!a->passes.by_lines || a->asked_again)
 		return false;
 	if (code != CURLE_COULDNT_RESOLVE_PROXY && code != CURLE_COULDNT_RESOLVE_HOST &&
 	    code != CURLE_COULDNT_CONNECT && code != CURLE_SSL_CONNECT_ERROR &&

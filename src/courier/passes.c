@@ -85,7 +85,7 @@ void passes_begin(struct passes *p, const char *url, struct gate_pass *out)
 	p->answered = p->opening = p->in_block = p->block_done = false;
 }
 
-static long status_of(const char *line, size_t n)
+long passes_status(const char *line, size_t n)
 {
 	const char *space = memchr(line, ' ', n);
 	long status = 0;
@@ -123,7 +123,7 @@ bool passes_header(struct passes *p, const char *line, size_t n)
 			p->block_done = false;
 		}
 		p->in_block = true;
-		p->block_status = http ? status_of(line, n) : 200;
+		p->block_status = http ? passes_status(line, n) : 200;
 	} else if (p->in_block && (line[0] == '\r' || line[0] == '\n')) {
 		block_end(p);
 		return true;

@@ -35,6 +35,8 @@ struct passes {
 void passes_begin(struct passes *p, const char *url, struct gate_pass *out);
 /* A header line of an answer. True: it ended a block. */
 bool passes_header(struct passes *p, const char *line, size_t n);
+/* The number in a status line; 0: there is none. */
+long passes_status(const char *line, size_t n);
 /* A request head has left (CURLINFO_HEADER_OUT): tells CONNECT's answers where no socket callback
  * does. */
 void passes_request(struct passes *p, const char *head, size_t n);

@@ -47,14 +47,31 @@ static void release_held(struct chain *c)
 	buf_reset(&c->held);
 }
 
+static enum chain_keep keeps(const struct chain *c, const char *data, size_t n, bool line)
+{
+	return c->calls->keeps ? c->calls->keeps(c->ctx, data, n, line) : CHAIN_GIVE;
+}
+
+/* What a callback returns that takes nothing of `n` bytes. */
+static size_t none_of(size_t n)
+{
+	return n == 0;
+}
+
 static size_t on_write(char *data, size_t size, size_t count, void *ctx)
 {
 	struct chain *c = ctx;
 	const struct options *o = options_of(c);
-	size_t n = size * count, took;
+	size_t n = size * count, took = n;
+	enum chain_keep keep;
 
 	release_held(c);
-	took = give(options_function(o, CURLOPT_WRITEFUNCTION), data, size, count, write_data(o));
+	keep = keeps(c, data, n, false);
+	if (keep == CHAIN_CUT)
+		return none_of(n);
+	if (keep == CHAIN_GIVE)
+		took = give(options_function(o, CURLOPT_WRITEFUNCTION), data, size, count,
+		            write_data(o));
 	if (took != n)
 		return took;
 	if (options_long(o, CURLOPT_HEADER, 0))
@@ -73,9 +90,14 @@ static size_t on_header(char *line, size_t size, size_t count, void *ctx)
 	void (*fn)(void) = options_function(o, CURLOPT_HEADERFUNCTION);
 	void *arg = options_pointer(o, CURLOPT_HEADERDATA);
 	size_t n = size * count, took = n;
+	enum chain_keep keep = keeps(c, line, n, true);
 
+	if (keep == CHAIN_CUT)
+		return none_of(n);
 	/* HEADERDATA without HEADERFUNCTION: the body's function with the header's pointer. */
-	if (!fn && arg)
+	if (keep == CHAIN_KEEP)
+		took = n;
+	else if (!fn && arg)
 		took = give(options_function(o, CURLOPT_WRITEFUNCTION), line, size, count, arg);
 	else if (fn)
 		took = give(fn, line, size, count, arg);

@@ -16,12 +16,22 @@
 
 struct shadow;
 
+enum chain_keep {
+	CHAIN_GIVE,
+	CHAIN_KEEP,
+	CHAIN_CUT /* end the transfer */
+};
+
 /* What is told; a null one is not chained. They run on the program's thread, inside its perform. */
 struct chain_calls {
 	/* Right before a wire send; `url` (may be null) is where it goes. 0: go on, else abort. */
 	int (*pass)(void *ctx, const char *url);
 	/* The program's own PREREQFUNCTION stopped what `pass` had let through. */
 	void (*unsent)(void *ctx);
+	/* Is the program to be given this? `line`: a header line for sure; with CURLOPT_HEADER, or
+	 * without it, one may come as a piece of body as well. What is kept from the program counts
+	 * as taken. */
+	enum chain_keep (*keeps)(void *ctx, const char *data, size_t n, bool line);
 	/* What the program has taken: a header line, a piece of body (decoded). */
 	void (*header)(void *ctx, const char *line, size_t n);
 	void (*body)(void *ctx, const char *data, size_t n);
@@ -32,7 +42,7 @@ struct chain_calls {
 	void (*dropped)(void *ctx);
 };
 
-enum { CHAIN_TAKEN_MAX = 24 };
+enum { CHAIN_TAKEN_MAX = 28 };
 
 struct chain {
 	struct shadow *shadow;

@@ -11,28 +11,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "courier/passes.h"
-#include "intercept/chain.h"
-#include "intercept/lend.h"
+#include "intercept/inplaced.h"
 #include "intercept/local.h"
 
 enum { RENEW_EVERY_US = 5000000 };
 
-struct inplace {
-	struct chain chain;
-	struct writing *w;
-	struct shadow *shadow;
-	struct send *send;
-	struct tape *tape;
-	struct passes passes;
-	struct lend lend;
-	bool unsent, fed, torn, chained;
-	int64_t renew_us, bytes;
-};
-
 /* --- what the chain tells --- */
 
-static bool in_child(const struct inplace *p)
+bool inplace_in_child(const struct inplace *p)
 {
 	return p->send->pid != getpid();
 }
@@ -43,7 +29,7 @@ static int on_pass(void *ctx, const char *url)
 	struct gate_pass pass;
 
 	passes_begin(&p->passes, url, &pass);
-	if (in_child(p)) /* a callback forked: the parent sends */
+	if (inplace_in_child(p)) /* a callback forked: the parent sends */
 		return -1;
 	if (lend_headers(&p->lend, pass.same_authority))
 		return -1;
@@ -57,12 +43,12 @@ static void on_unsent(void *ctx)
 	p->unsent = p->passes.count == 1;
 }
 
-static void on_tick(void *ctx)
+void inplace_tick(void *ctx)
 {
 	struct inplace *p = ctx;
 	int64_t now = serve_now_us();
 
-	if (now < p->renew_us || in_child(p))
+	if (now < p->renew_us || inplace_in_child(p))
 		return;
 	p->renew_us = now + RENEW_EVERY_US;
 	send_calls.renew(p->send);
@@ -77,7 +63,7 @@ static void tee(struct inplace *p, enum tape_kind kind, const char *data, size_t
 	p->fed = p->fed || !piece.connect;
 	if (tape_add(p->tape, &piece) != 0)
 		p->torn = true;
-	on_tick(p);
+	inplace_tick(p);
 }
 
 static void on_header(void *ctx, const char *line, size_t n)
@@ -113,8 +99,7 @@ static void inplace_free(struct inplace *p)
 	free(p);
 }
 
-/* The sending is over, for the ledger first. */
-static void tell_end(struct inplace *p, struct tape_end *end)
+void inplace_tell_end(struct inplace *p, struct tape_end *end)
 {
 	struct info *info = info_new();
 
@@ -125,6 +110,7 @@ static void tell_end(struct inplace *p, struct tape_end *end)
 	send_calls.ended(p->send, p->tape, end);
 	tape_finish(p->tape, end);
 	send_calls.release(p->send);
+	p->told = true;
 }
 
 /* The call that was under way here is gone, and what it owned with it. */
@@ -133,8 +119,9 @@ static void on_dropped(void *ctx)
 	struct inplace *p = ctx;
 	struct tape_end end = {.ended = true, .code = CURLE_ABORTED_BY_CALLBACK};
 
-	if (!in_child(p)) {
-		tell_end(p, &end);
+	if (!inplace_in_child(p)) {
+		if (!p->told)
+			inplace_tell_end(p, &end);
 		send_leave(p->send, end.code, p->bytes);
 	}
 	inplace_free(p);
@@ -143,10 +130,11 @@ static void on_dropped(void *ctx)
 static const struct chain_calls calls = {
         .pass = on_pass,
         .unsent = on_unsent,
+        .keeps = reask_keeps,
         .header = on_header,
         .body = on_body,
         .debug = on_debug,
-        .tick = on_tick,
+        .tick = inplace_tick,
         .dropped = on_dropped,
 };
 
@@ -220,7 +208,7 @@ static CURLcode avoid_stale(struct inplace *p)
 }
 
 /* Without PREREQ the record is `sent` before anything starts, on a connection of its own. */
-static int pass_before(struct inplace *p)
+int inplace_pass_before(struct inplace *p)
 {
 	struct buf url = {0};
 	int rc;
@@ -251,10 +239,10 @@ static bool prepare(struct inplace *p, CURLcode *code)
 		*code = bad;
 		return false;
 	}
-	return avoid_stale(p) == CURLE_OK && pass_before(p) == 0;
+	return avoid_stale(p) == CURLE_OK && inplace_pass_before(p) == 0;
 }
 
-static void unchain(struct inplace *p)
+void inplace_unchain(struct inplace *p)
 {
 	if (!p->chained)
 		return;
@@ -269,7 +257,7 @@ static bool never_sent(const struct inplace *p, CURLcode code)
 
 	if (p->unsent)
 		return true;
-	if (!p->chain.no_prereq)
+	if (!p->chain.no_prereq || p->asked_again)
 		return false;
 	if (code != CURLE_COULDNT_RESOLVE_PROXY && code != CURLE_COULDNT_RESOLVE_HOST &&
 	    code != CURLE_COULDNT_CONNECT && code != CURLE_SSL_CONNECT_ERROR &&
@@ -280,7 +268,7 @@ static bool never_sent(const struct inplace *p, CURLcode code)
 	return sent <= 0;
 }
 
-static void describe_end(const struct inplace *p, CURLcode code, struct tape_end *end)
+void inplace_describe_end(const struct inplace *p, CURLcode code, struct tape_end *end)
 {
 	const char *text = options_pointer(&p->shadow->options, CURLOPT_ERRORBUFFER);
 
@@ -328,15 +316,15 @@ static enum step finish(struct inplace *p, CURLcode code)
 	struct send *send = p->send;
 	struct tape_end end;
 
-	if (in_child(p)) {
+	if (inplace_in_child(p)) {
 		w->code = code;
 		return STEP_DONE;
 	}
-	describe_end(p, code, &end);
+	inplace_describe_end(p, code, &end);
 	w->unsent = !send->gate_opened || end.stopped;
 	if (code == CURLE_HTTP_RETURNED_ERROR)
 		send->max_response = 0;
-	tell_end(p, &end);
+	inplace_tell_end(p, &end);
 	w->code = explained(p, code, &end);
 	if (send_gate(send) != GATE_NOT_SHUT && !p->fed)
 		return shut_out(p);
@@ -346,12 +334,28 @@ static enum step finish(struct inplace *p, CURLcode code)
 	return STEP_DONE;
 }
 
-static enum step performed(struct writing *w)
+/* What libcurl says of the time it was left is not what the program has set. */
+static void own_words(struct inplace *p)
+{
+	int64_t patience_us;
+
+	(void)serve_tick(&p->w->serving, true, &patience_us);
+}
+
+enum step inplace_performed(struct writing *w)
 {
 	struct inplace *p = w->inplace;
 	enum step step;
 
-	unchain(p);
+	if (reask_is_due(p, w->native_code)) {
+		w->stage = reask_wait;
+		return STEP_AGAIN;
+	}
+	inplace_unchain(p);
+	if (p->keeping && !inplace_in_child(p))
+		return reask_show(p, w->native_code);
+	if (p->asked_again && w->native_code == CURLE_OPERATION_TIMEDOUT)
+		own_words(p);
 	w->inplace = NULL;
 	step = finish(p, w->native_code);
 	w->unplayed = !w->shadow->playing; /* what getinfo tells is libcurl's own */
@@ -359,13 +363,26 @@ static enum step performed(struct writing *w)
 	return step;
 }
 
+enum step inplace_over(struct inplace *p, int64_t bytes)
+{
+	struct writing *w = p->w;
+
+	w->inplace = NULL;
+	if (!inplace_in_child(p))
+		send_leave(p->send, w->code, bytes);
+	inplace_free(p);
+	return STEP_DONE;
+}
+
 void inplace_abandon(struct writing *w)
 {
 	struct inplace *p = w->inplace;
 
+	if (w->stage == reask_wait && !inplace_in_child(p))
+		reask_give_up(p);
 	w->inplace = NULL;
-	w->unplayed = true;
-	unchain(p);
+	w->unplayed = !w->shadow->playing;
+	inplace_unchain(p);
 	on_dropped(p);
 }
 
@@ -379,7 +396,7 @@ enum step inplace_send(struct writing *w, struct send *send, struct carried *car
 		return STEP_DONE;
 	}
 	w->inplace = p;
-	w->stage = performed;
+	w->stage = inplace_performed;
 	if (!send->always)
 		local_add(send->hold.id, send, NULL, w->looped ? DRIVER_LOOP : DRIVER_CALL);
 	return prepare(p, &w->native_code) ? STEP_NATIVE : STEP_AGAIN;

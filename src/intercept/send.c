@@ -143,19 +143,25 @@ static void renew(void *ctx)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* With the lock held: does the provider still know what it would be asked for? */
+static bool may_ask_again(struct send *s, struct stamp now)
+{
+	struct record_view view;
+
+	return !s->always && !s->blocked && s->hold.id &&
+	       ledger_look(s->ledger, s->hold.id, now, &view) == LEDGER_OK &&
+	       verdict_may_ask_again(s->rule, view.first_sent, now);
+}
+
 static bool again(void *ctx, long status)
 {
 	struct send *s = ctx;
-	struct record_view view;
-	struct stamp now = clock_now();
 	bool yes;
 
 	if (!status_set_has(&s->rule->in_progress, status))
 		return false;
 	pthread_mutex_lock(&s->lock);
-	yes = !s->always && !s->blocked && s->hold.id &&
-	      ledger_look(s->ledger, s->hold.id, now, &view) == LEDGER_OK &&
-	      verdict_may_ask_again(s->rule, view.first_sent, now);
+	yes = may_ask_again(s, clock_now());
 	pthread_mutex_unlock(&s->lock);
 	return yes;
 }
@@ -190,6 +196,13 @@ static void keep_hash(const struct send *s, struct tape *tape, struct buf *blob,
 	buf_free(&body);
 }
 
+/* Who waits for this sending elsewhere gets a complete answer of it, final or not. One that says
+ * "in progress" is none for him: nobody waits here any more, he does, and he asks himself. */
+static bool is_for_followers(struct send *s, const struct tape_end *end, struct stamp now)
+{
+	return end->complete && !(s->outcome == OUTCOME_IN_PROGRESS && may_ask_again(s, now));
+}
+
 static void write_outcome(struct send *s, struct tape *tape, const struct tape_end *end)
 {
 	struct buf blob = {0};
@@ -221,7 +234,7 @@ static void write_outcome(struct send *s, struct tape *tape, const struct tape_e
 	case OUTCOME_IN_PROGRESS:
 	case OUTCOME_UNKNOWN:
 		ledger_unknown(s->ledger, &s->hold, end->code != CURLE_OK,
-		               end->complete ? &answer : NULL, now);
+		               is_for_followers(s, end, now) ? &answer : NULL, now);
 		ledger_count(s->ledger, COUNT_unknown);
 		break;
 	}

@@ -368,12 +368,13 @@ def test_in_progress_ends_with_the_programs_deadline(world, server):
     assert len(server.writes()) == sent  # nobody waits, nothing is asked
 
 
-def test_in_progress_in_place_is_passed_on(world, server):
+def test_in_progress_is_asked_again_in_place_too(world, server):
     rules(world, ASKED_AGAIN)
     left_in_progress(world, server, 2)
     url = server.base + "/orders?keys=honour&times=1&late=2"
     result = world.run([client("inplace"), url, "opensocket", "body=a=1", "header=Content-Type: application/x-www-form-urlencoded"])
-    assert "409" in result.out and world.states() == ["unknown"]
+    assert "status=201" in result.out and "409" not in result.out and world.states() == ["done"]
+    assert server.executions == 1 and len({r.key for r in server.writes()}) == 1
 
 
 def test_already_done_is_done_and_its_answer_not_kept(world, server):

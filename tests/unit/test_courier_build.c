@@ -387,6 +387,39 @@ static void old_libcurl_gates_before_it_connects(void **state)
 	write_finish(&w);
 }
 
+static struct server *listening;
+
+/* The first question comes with the answer, the second one when it has ended. */
+static bool in_progress_and_gone(void *ctx, long status)
+{
+	(void)ctx;
+	shutdown(listening->fd, SHUT_RDWR);
+	return status == 409;
+}
+
+/* The request that cannot connect is not the first one: that one arrived, and is in progress. */
+static void old_libcurl_proves_nothing_of_what_is_asked_again(void **state)
+{
+	static const struct step steps[] = {
+	        {"HTTP/1.1 409 Wait\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", 0, true,
+	         0}};
+	struct write w = {0};
+
+	(void)state;
+	write_start(&w, steps, 1);
+	listening = &w.server;
+	w.plan.flavour = flavour_old();
+	w.plan.calls.again = in_progress_and_gone;
+	write_send(&w);
+	assert_true(write_play(w.attempt, &w.head, &w.body, 5000));
+	assert_int_equal(server_count(&w.server), 1);
+	assert_int_equal(w.record.gates, 2);
+	assert_int_equal(w.record.end.code, CURLE_COULDNT_CONNECT);
+	assert_false(w.record.end.stopped);
+	assert_false(w.record.end.complete);
+	write_finish(&w);
+}
+
 static void old_libcurl_proves_a_refused_connect(void **state)
 {
 	static const struct step steps[] = {{OK, 0, false, 0}};
@@ -466,6 +499,7 @@ int main(void)
 	        cmocka_unit_test(method_is_built_from_its_outcome),
 	        cmocka_unit_test(old_libcurl_gates_before_it_connects),
 	        cmocka_unit_test(old_libcurl_proves_a_refused_connect),
+	        cmocka_unit_test(old_libcurl_proves_nothing_of_what_is_asked_again),
 	        cmocka_unit_test(resolve_lines_stay_with_their_write),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
