@@ -28,22 +28,28 @@ struct dlopen_answer {
 	void *jump; /* null: there is no loader to ask */
 };
 
-/* The text of the first libcurl that called itself and its functions, for the stubs: they are
+/* The text of the first libcurl that called itself and where such calls go, for the stubs: it is
  * pinned, so what is here once is true for ever. All zero: none yet. The end is stored last. */
 struct self {
 	unsigned long lo, hi;
-	void (*const *fn)(void);
+	void *to[FN_HOOKED_COUNT];
 };
 extern struct self preload_self;
 struct self preload_self;
 
+/* One thread fills it, and nobody waits for that. */
 static void note_self(const struct flavour *flavour)
 {
-	void (*const *none)(void) = 0;
+	static int noted;
 
-	if (!__atomic_compare_exchange_n(&preload_self.fn, &none, flavour->fn, 0, __ATOMIC_RELAXED,
-	                                 __ATOMIC_RELAXED))
+	if (__atomic_load_n(&noted, __ATOMIC_RELAXED) ||
+	    __atomic_exchange_n(&noted, 1, __ATOMIC_RELAXED))
 		return;
+	for (int i = 0; i < FN_HOOKED_COUNT; i++) {
+		void *real = (void *)flavour->fn[i];
+		__atomic_store_n(&preload_self.to[i],
+		                 real ? real : degraded_missing((enum curl_fn)i), __ATOMIC_RELAXED);
+	}
 	__atomic_store_n(&preload_self.lo, flavour->text_lo, __ATOMIC_RELAXED);
 	/* Release: who sees the end sees the rest. */
 	__atomic_store_n(&preload_self.hi, flavour->text_hi, __ATOMIC_RELEASE);

@@ -17,11 +17,19 @@
 	endbr64
 .endm
 
-/* %r11 is free between caller and callee: not even a PLT entry expects it to live. */
+/* %r11 is free between caller and callee: not even a PLT entry expects it to live. libcurl calls
+ * itself by these entries several times a request: the first libcurl's own calls go on at once, by
+ * the range and the table that preload_select has left in preload_self. */
 .macro entry name
 	function curl_\name
-	movl $hook_index, %r11d
-	jmp self_or_select
+	mov (%rsp), %r11
+	cmp preload_self+8(%rip), %r11
+	jae 1f
+	cmp preload_self(%rip), %r11
+	jb 1f
+	jmp *preload_self+16+8*hook_index(%rip)
+1:	movl $hook_index, %r11d
+	jmp select_and_jump
 	.size curl_\name, . - curl_\name
 	.set hook_index, hook_index + 1
 .endm
@@ -29,28 +37,6 @@
 #define ENTRY(name) entry name;
 	.set hook_index, 0
 	CURL_HOOKED(ENTRY)
-
-/* libcurl calls itself by these entries several times a request: the first libcurl's own calls go
- * on at once, by the range and the table that preload_select has left in preload_self. */
-	.type self_or_select, @function
-	.p2align 4
-self_or_select:
-	push %r10
-	mov 8(%rsp), %r10
-	cmp preload_self+8(%rip), %r10
-	jae 1f
-	cmp preload_self(%rip), %r10
-	jb 1f
-	mov preload_self+16(%rip), %r10
-	mov (%r10,%r11,8), %r10
-	test %r10, %r10
-	jz 1f
-	mov %r10, %r11
-	pop %r10
-	jmp *%r11
-1:	pop %r10
-	jmp select_and_jump
-	.size self_or_select, . - self_or_select
 
 	.type select_and_jump, @function
 	.p2align 4
