@@ -232,8 +232,14 @@ static const struct flavour *work_out(const struct link_object *object)
 	return flavour ? flavour : ready_flavour(0);
 }
 
-static const struct flavour *ask_and_remember(unsigned long address, unsigned long *entry)
+static unsigned long *entry_of(unsigned long address)
 {
+	return &callers[(address >> PAGE_BITS) % CALLER_SLOTS];
+}
+
+static const struct flavour *ask_and_remember(unsigned long address)
+{
+	unsigned long *entry = entry_of(address);
 	/* Read before the walk: a dlopen that starts meanwhile makes the answer out of date. */
 	unsigned long now = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE) & EPOCH_MASK;
 	look_for_libcurls();
@@ -250,18 +256,23 @@ static const struct flavour *ask_and_remember(unsigned long address, unsigned lo
 	return flavour;
 }
 
+/* Not inlined: what is remembered is answered without saving a register. */
+__attribute__((noinline)) static const struct flavour *look_for_caller(unsigned long address)
+{
+	const struct flavour *flavour = flavours_known_containing(address);
+	return flavour ? flavour : ask_and_remember(address);
+}
+
 const struct flavour *flavours_of_caller(const void *caller)
 {
 	unsigned long address = (unsigned long)caller;
 	unsigned long page = address >> PAGE_BITS;
-	unsigned long *entry = &callers[page % CALLER_SLOTS];
-	unsigned long known = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
+	unsigned long known = __atomic_load_n(entry_of(address), __ATOMIC_ACQUIRE);
 	unsigned long now = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE) & EPOCH_MASK;
 
 	if (known >> FLAVOUR_BITS == (page << EPOCH_BITS | now))
 		return ready_flavour(known & NO_FLAVOUR);
-	const struct flavour *flavour = flavours_known_containing(address);
-	return flavour ? flavour : ask_and_remember(address, entry);
+	return look_for_caller(address);
 }
 
 void flavours_forget_callers(void)

@@ -78,6 +78,22 @@ static void *own_entry(int index)
 	}
 }
 
+/* Not inlined: once the core is there, nobody comes here. */
+__attribute__((noinline)) static void *without_core(enum curl_fn function,
+                                                    const unsigned long *args, void *real)
+{
+	if (environ_is_disabled())
+		return real;
+	/* The core need not hear of a form that was never set where it could see: the curl tool
+	 * frees one, null, whatever it does. */
+	if (function == FN_mime_free)
+		return real;
+	if (core_ensure() != CORE_LOADED)
+		return degraded_select(function, args, real);
+	void *hook = core_hook((int)function);
+	return hook ? hook : real;
+}
+
 void *preload_select(int index, unsigned long caller, const unsigned long *args)
 {
 	enum curl_fn function = (enum curl_fn)index;
@@ -90,14 +106,9 @@ void *preload_select(int index, unsigned long caller, const unsigned long *args)
 		note_self(flavour);
 		return real;
 	}
-	if (environ_is_disabled())
-		return real;
-	/* The core need not hear of a form that was never set where it could see: the curl tool
-	 * frees one, null, whatever it does. */
-	if (function == FN_mime_free && !core_is_loaded())
-		return real;
-	if (core_ensure() != CORE_LOADED)
-		return degraded_select(function, args, real);
+	/* Where sendonce is switched off, it never is. */
+	if (!core_is_loaded())
+		return without_core(function, args, real);
 	void *hook = core_hook(index);
 	return hook ? hook : real;
 }
