@@ -240,3 +240,14 @@ void gather_sink(const struct shadow *s, struct player_sink *sink)
 	        .counts_late = CURL_HAS(s->flavour, multi_waitfds),
 	};
 }
+
+void gather_sink_again(const struct shadow *s, struct player_sink *sink)
+{
+	struct player_sink now;
+
+	gather_sink(s, &now);
+	now.resumed = now.resumed && sink->resumed;
+	now.upload_size = sink->upload_size;
+	now.pace = sink->pace;
+	*sink = now;
+}

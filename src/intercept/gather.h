@@ -32,5 +32,7 @@ void gather_url(const struct request_target *t, struct buf *out);
 
 /* The program's side of the handle, for the player. */
 void gather_sink(const struct shadow *s, struct player_sink *sink);
+/* The same, as the options are now, for a playing that is under way: what it has learned stays. */
+void gather_sink_again(const struct shadow *s, struct player_sink *sink);
 
 #endif

@@ -15,6 +15,7 @@
 #include "intercept/chain.h"
 #include "intercept/decide.h"
 #include "intercept/fetch.h"
+#include "intercept/gather.h"
 #include "intercept/multi_hooks.h"
 #include "intercept/multi_notify.h"
 #include "intercept/names.h"
@@ -122,6 +123,18 @@ static uintptr_t form_for_libcurl(struct shadow *s, uintptr_t word)
 	return word;
 }
 
+/* Callbacks, their data, limits: libcurl reads each where it uses it, so that what is set while a
+ * transfer is under way counts from then on. A header callback that chooses who gets the body by
+ * its type is how programs use that. */
+static void note_option(struct shadow *s, CURLoption option, uintptr_t word)
+{
+	options_set(&s->options, option, word);
+	if (s->playing)
+		gather_sink_again(s, &s->playing->player->sink);
+	if (option == CURLOPT_MIMEPOST)
+		atomic_store_explicit(&s->form, (curl_mime *)word, memory_order_relaxed);
+}
+
 static CURLcode hook_easy_setopt(CURL *handle, CURLoption option, uintptr_t word)
 {
 	struct shadow *s;
@@ -139,9 +152,7 @@ static CURLcode hook_easy_setopt(CURL *handle, CURLoption option, uintptr_t word
 	               : CURL_FN(fl, easy_setopt)(handle, option, real);
 	saved = errno;
 	if (code == CURLE_OK && s)
-		options_set(&s->options, option, word);
-	if (code == CURLE_OK && s && option == CURLOPT_MIMEPOST)
-		atomic_store_explicit(&s->form, (curl_mime *)word, memory_order_relaxed);
+		note_option(s, option, word);
 	errno = saved;
 	return code;
 }

@@ -64,7 +64,28 @@ CALLBACKS = {
     "aborts": (3, 3, None),
     "answers": (6, 6, None),
 }
-ALL = [("loop_corners", c) for c in CORNERS] + [("loop_ends", c) for c in ENDS] + [("loop_callbacks", c) for c in CALLBACKS]
+HABITS = {
+    "set-in-callback": (2, 2, None),
+    "max-connects": (5, 5, None),
+    "pipelining": (5, 5, None),
+    "timer-calls": (1, 1, None),
+    "socket-calls": (1, 1, None),
+    "readded": (9, 9, None),
+    "shared": (8, 8, None),
+    "other-thread": (2, 2, None),
+    "fork-child": (1, 1, None),
+    "fork-both": (2, 1, REPLAYED),
+    "connect-only": (1, 1, None),
+    "pause-all": (5, 5, None),
+    "pause-early": (1, 1, None),
+    "changed-after": (1, 1, None),
+    "cleaned-in-reading": (3, 3, None),
+    "atexit-cleanup": (2, 2, None),
+    "perform-only": (2, 2, None),
+    "in-between": (4, 4, None),
+}
+CASES = {"loop_corners": CORNERS, "loop_ends": ENDS, "loop_callbacks": CALLBACKS, "loop_habits": HABITS}
+ALL = [(program, c) for program, cases in CASES.items() for c in cases]
 
 
 def kinds_of(number):
@@ -165,7 +186,7 @@ def test_reads_and_writes(cells, program, case, kind, mode):
 @pytest.mark.parametrize("program,case,kind,mode", CELLS)
 def test_corner(cells, program, case, kind, mode):
     cell = cells[program, case, kind, mode].result()
-    natively, once, blank = {**CORNERS, **ENDS, **CALLBACKS}[case]
+    natively, once, blank = CASES[program][case]
     ours, native = cell.ours, cell.native
     lines = [[re.sub(blank, "", x) for x in side.lines] if blank else side.lines for side in (ours, native)]
     assert lines[0] == lines[1]
