@@ -68,8 +68,8 @@ static struct attempt *attempt_new(const struct courier_plan *plan, struct couri
 
 int attempt_start(const struct courier_plan *plan, struct attempt **out)
 {
-	struct courier *c =
-	        courier_of(plan->flavour, options_pointer(plan->options, CURLOPT_RESOLVE));
+	const struct curl_slist *resolve = options_pointer(plan->options, CURLOPT_RESOLVE);
+	struct courier *c = courier_of(plan->flavour, resolve, &plan->bounds);
 	struct attempt *a = c ? attempt_new(plan, c) : NULL;
 	int rc;
 
@@ -202,6 +202,7 @@ void attempt_phase(struct attempt *a, struct attempt_phase *out)
 	out->resolved = phase & RESOLVED;
 	out->connected = phase & CONNECTED;
 	out->gated = phase & GATED;
+	out->queued = a->courier->bounded && !out->resolved;
 	out->ended = end.ended;
 	/* relaxed: a number for progress callbacks */
 	out->uploaded = atomic_load_explicit(&a->uploaded, memory_order_relaxed);

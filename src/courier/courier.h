@@ -66,6 +66,14 @@ struct courier_stay {
 	bool no_stale_reuse;
 };
 
+/* What a program's multi allows itself. All zero: as libcurl has it. */
+struct courier_bounds {
+	uint64_t owner;   /* whose: the multi's number; 0: nobody's, and nothing is bounded */
+	long host, total; /* connections to one host, and to all; 0: any number */
+	long streams;     /* on one connection; 0: libcurl's own */
+	bool apart;       /* one transfer a connection */
+};
+
 /* All borrowed for the call of attempt_start only, except `calls`' context. */
 struct courier_plan {
 	const struct flavour *flavour;
@@ -86,8 +94,9 @@ struct courier_plan {
 	/* PROXY of http and of https, for where a redirect leads to the other one; null: one for
 	 * both, or none. */
 	const char *proxy[2];
-	const char *preface;       /* verbose text before libcurl's own; null: none */
-	struct courier_stay *stay; /* of the program's handle; null: keep none */
+	const char *preface;          /* verbose text before libcurl's own; null: none */
+	struct courier_stay *stay;    /* of the program's handle; null: keep none */
+	struct courier_bounds bounds; /* of the multi it is in */
 	size_t keep;          /* bytes of body kept for late readers and the ledger: max_response */
 	int64_t linger_us;    /* how long it goes on once nobody waits */
 	int64_t exit_wait_us; /* how long an exit waits for it */
@@ -148,6 +157,7 @@ void attempt_played(struct attempt *a);
 
 struct attempt_phase {
 	bool resolved, connected, gated, ended;
+	bool queued; /* it may be waiting for others of its multi, and does not connect yet */
 	curl_off_t uploaded;
 };
 void attempt_phase(struct attempt *a, struct attempt_phase *out);
@@ -175,8 +185,9 @@ bool courier_has_cookies(const struct options *options);
 bool attempt_cookies(struct attempt *a, const struct curl_slist **before,
                      const struct curl_slist **after);
 
-/* A program has cleaned up a multi whose writes were sent here: connections at rest are closed. */
-void courier_let_go(const struct flavour *flavour);
+/* A program has cleaned up a multi whose writes were sent here: connections at rest are closed.
+ * `owner` as in its bounds. */
+void courier_let_go(const struct flavour *flavour, uint64_t owner);
 
 /* Process life: exit hands to a child what `detaches`, waits for the other orphans (bounded by each
  * one's exit_wait_us; `abandon` for the rest) and then keeps the loop lock for ever. Fork:

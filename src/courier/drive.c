@@ -174,14 +174,18 @@ static struct attempt *drive_collect(struct courier *c)
 {
 	struct attempt *todo = NULL;
 	int64_t now = courier_now();
+	bool wider;
 
 	if (!drive_must_look(c, now))
 		return NULL;
+	wider = bounds_widen(c);
 	c->asked = c->pausing = false;
 	c->looked_us = now;
 	c->due_us = NEVER_US;
 	for (struct attempt *a = c->all; a; a = a->next) {
 		a->work = drive_work_of(c, a, now);
+		if (wider && bounds_hold(a))
+			a->work |= WORK_AGAIN;
 		c->pausing = c->pausing || (a->work & WORK_UNPAUSE);
 		if (!a->work)
 			continue;
@@ -212,6 +216,13 @@ static void drive_add(struct courier *c, struct attempt *a)
 	pthread_mutex_unlock(&c->lock);
 }
 
+static void drive_put_in_again(struct courier *c, struct attempt *a)
+{
+	CURL_FN(c->fl, multi_remove_handle)(c->multi, a->easy);
+	if (CURL_FN(c->fl, multi_add_handle)(c->multi, a->easy))
+		drive_end(c, a, CURLE_FAILED_INIT, false);
+}
+
 static void drive_act(struct courier *c, struct attempt *a)
 {
 	unsigned work = a->work;
@@ -232,6 +243,8 @@ static void drive_act(struct courier *c, struct attempt *a)
 	}
 	if (work & WORK_ADD)
 		drive_add(c, a);
+	else if (work & WORK_AGAIN)
+		drive_put_in_again(c, a);
 }
 
 /* All that have ended, in that order. Each is taken out of the list of messages before one is taken
@@ -289,11 +302,13 @@ static void drive_turn(struct courier *c)
 
 	todo = drive_collect(c);
 	c->crowd = c->count;
+	struct courier_bounds bounds = bounds_now(c);
 	pthread_mutex_unlock(&c->lock);
 	if (todo)
 		rest_end(c);
 	if (c->multi) {
 		crowd_keep(c);
+		bounds_keep(c, &bounds);
 		ready_choose(c);
 	}
 	for (; todo; todo = next) {

@@ -28,7 +28,14 @@ enum {
 #define NEVER_US INT64_MAX
 
 enum attempt_state { ATTEMPT_QUEUED, ATTEMPT_FLYING, ATTEMPT_ENDED };
-enum { WORK_ADD = 1, WORK_CANCEL = 2, WORK_UNPAUSE = 4, WORK_RENEW = 8, WORK_ABANDON = 16 };
+enum {
+	WORK_ADD = 1,
+	WORK_CANCEL = 2,
+	WORK_UNPAUSE = 4,
+	WORK_RENEW = 8,
+	WORK_ABANDON = 16,
+	WORK_AGAIN = 32
+};
 
 struct attempt {
 	atomic_uint refs;
@@ -115,6 +122,7 @@ struct courier {
 	const struct flavour *fl;
 	char *resolve; /* the RESOLVE lines of all its writes, or null */
 	struct courier *next;
+	bool bounded;  /* constant: for one multi at a time, with its bounds */
 	bool spoiled;  /* table lock: a connection was closed behind our back; no new attempts */
 	CURLM *multi;  /* driver; null at rest */
 	CURLSH *share; /* TLS sessions; no locks in it: only the driver uses it */
@@ -127,13 +135,16 @@ struct courier {
 	unsigned epoch;      /* which leadership this is */
 	int64_t poll_end_us; /* when the driver's poll is over at the latest */
 	unsigned sleeping;
-	bool background; /* the thread for orphans runs */
-	bool let_go;     /* rest.c: by whoever drives, when he leaves */
-	int64_t exit_us; /* when exit began; 0: it has not */
-	int64_t due_us;  /* the next moment something must be done */
-	unsigned count;  /* attempts there are */
-	unsigned crowd;  /* driver: so many were there when the turn began */
-	unsigned kept;   /* driver: connections that the CURLM may keep open */
+	bool background;              /* the thread for orphans runs */
+	bool let_go;                  /* rest.c: by whoever drives, when he leaves */
+	int64_t exit_us;              /* when exit began; 0: it has not */
+	int64_t due_us;               /* the next moment something must be done */
+	unsigned count;               /* attempts there are */
+	struct courier_bounds bounds; /* lock; its owner: table lock */
+	struct courier_bounds bound;  /* driver: what the CURLM was told */
+	unsigned orphans;             /* driver: that fly, when it last looked */
+	unsigned crowd;               /* driver: so many were there when the turn began */
+	unsigned kept;                /* driver: connections that the CURLM may keep open */
 	CURL *pool[COURIER_POOL];
 	unsigned pooled;
 
@@ -160,7 +171,8 @@ void shield_up(struct shield *p);
 void shield_down(struct shield *p);
 
 /* pool.c */
-struct courier *courier_of(const struct flavour *fl, const struct curl_slist *resolve);
+struct courier *courier_of(const struct flavour *fl, const struct curl_slist *resolve,
+                           const struct courier_bounds *bounds);
 CURLM *pool_multi(const struct flavour *fl); /* null: none can be made */
 CURL *courier_take_easy(struct courier *c);
 void courier_give_easy(struct courier *c, CURL *easy, bool clean);
@@ -237,6 +249,20 @@ void held_close_all(struct courier *c);
 int courier_wake_fd(struct courier *c);
 void courier_wake(struct courier *c); /* with the lock held */
 void courier_awake(struct courier *c);
+
+/* bounds.c */
+/* With the table lock held: it is the one for such bounds; it is free to be; it becomes it. */
+bool bounds_fit(const struct courier *c, const struct courier_bounds *wanted);
+bool bounds_are_free(struct courier *c);
+void bounds_take(struct courier *c, const struct courier_bounds *wanted);
+void bounds_give_up(const struct flavour *fl, uint64_t owner); /* 0: nobody's */
+/* By the driver, with the lock held: there are more orphans than before. An attempt may be one that
+ * waits for its place. What the CURLM is to have. */
+bool bounds_widen(struct courier *c);
+bool bounds_hold(const struct attempt *a);
+struct courier_bounds bounds_now(const struct courier *c);
+/* By the driver, without the lock, before a turn: the CURLM has them, too. */
+void bounds_keep(struct courier *c, const struct courier_bounds *now);
 
 /* rest.c */
 void rest_begin(struct courier *c);

@@ -35,10 +35,23 @@ void attempt_ring(const struct attempt *a)
 		bell_tell(l->bell, l->note);
 }
 
+/* A loop may come by at the first bell: what ended first has to be there. */
+static struct attempt *told_first(struct attempt *last)
+{
+	struct attempt *first = NULL, *before;
+
+	for (; last; last = before) {
+		before = last->next_told;
+		last->next_told = first;
+		first = last;
+	}
+	return first;
+}
+
 /* Once a turn, when all of it has been done. With the lock held, which is given up. */
 void courier_ring(struct courier *c)
 {
-	struct attempt *told = c->told, *next;
+	struct attempt *told = told_first(c->told), *next;
 
 	c->told = NULL;
 	for (struct attempt *a = told; a; a = a->next_told)

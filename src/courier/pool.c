@@ -2,7 +2,7 @@
  *
  * CURLOPT_RESOLVE goes into the name cache of the whole CURLM and its connections are filed under
  * the name, so writes with other such lines would be sent to another's address: each set of lines
- * has a courier of its own, up to a bound.
+ * has a courier of its own, up to a number. So has a multi with bounds (bounds.c).
  *
  * A handle from the pool was reset and never had a cookie engine, so nothing of one write can show
  * in the next; what a reset keeps (connections are the CURLM's) saves most of the cost of a new
@@ -91,7 +91,7 @@ static bool pool_fits(struct courier *c, const struct flavour *fl, const struct 
 
 /* Null when there is no memory, or when there are too many already. */
 static struct courier *pool_insert(const struct flavour *fl, const struct buf *resolve,
-                                   size_t count)
+                                   size_t count, bool bounded)
 {
 	struct courier *c;
 
@@ -100,25 +100,48 @@ static struct courier *pool_insert(const struct flavour *fl, const struct buf *r
 	c = pool_new(fl);
 	if (!c)
 		return NULL;
+	c->bounded = bounded;
 	c->resolve = resolve->n ? span_dup(span_buf(resolve)) : NULL;
 	c->next = courier_table;
 	courier_table = c;
 	return c;
 }
 
-struct courier *courier_of(const struct flavour *fl, const struct curl_slist *resolve)
+/* With the table lock held. */
+static struct courier *pool_find(const struct flavour *fl, const struct buf *lines,
+                                 const struct courier_bounds *bounds)
 {
 	struct courier *c;
-	struct buf lines = {0};
 	size_t count = 0;
+
+	for (c = courier_table; c; c = c->next) {
+		if (bounds_fit(c, bounds) && pool_fits(c, fl, lines))
+			break;
+		count += !c->spoiled;
+	}
+	for (struct courier *f = bounds->owner ? courier_table : NULL; f && !c; f = f->next)
+		if (bounds_are_free(f) && pool_fits(f, fl, lines))
+			c = f;
+	if (!c)
+		c = pool_insert(fl, lines, count, bounds->owner != 0);
+	if (c)
+		bounds_take(c, bounds);
+	return c;
+}
+
+struct courier *courier_of(const struct flavour *fl, const struct curl_slist *resolve,
+                           const struct courier_bounds *bounds)
+{
+	static const struct courier_bounds none;
+	struct courier *c;
+	struct buf lines = {0};
 
 	for (; resolve; resolve = resolve->next)
 		buf_printf(&lines, "%s\n", resolve->data);
 	pthread_mutex_lock(&courier_table_lock);
-	for (c = courier_table; c && !pool_fits(c, fl, &lines); c = c->next)
-		count += !c->spoiled;
-	if (!c)
-		c = pool_insert(fl, &lines, count);
+	c = pool_find(fl, &lines, bounds);
+	if (!c && bounds->owner)
+		c = pool_find(fl, &lines, &none);
 	pthread_mutex_unlock(&courier_table_lock);
 	buf_free(&lines);
 	return c;

@@ -9,10 +9,11 @@ static bool rest_is_over(struct courier *c, void *arg)
 	return !c->let_go;
 }
 
-void courier_let_go(const struct flavour *fl)
+void courier_let_go(const struct flavour *fl, uint64_t owner)
 {
 	struct courier *all;
 
+	bounds_give_up(fl, owner);
 	pthread_mutex_lock(&courier_table_lock);
 	all = courier_table;
 	pthread_mutex_unlock(&courier_table_lock);
@@ -57,6 +58,7 @@ void rest_end(struct courier *c)
 	if (c->multi)
 		return;
 	c->multi = pool_multi(c->fl);
+	c->bound = (struct courier_bounds){0};
 	if (c->multi)
 		ready_prepare(c);
 }

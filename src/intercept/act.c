@@ -10,6 +10,7 @@
 #include "intercept/inplace.h"
 #include "intercept/jar.h"
 #include "intercept/local.h"
+#include "intercept/pseudo.h"
 #include "intercept/send.h"
 #include "intercept/writing.h"
 
@@ -113,6 +114,8 @@ static int start(struct writing *w, struct send *send, const struct carried *car
 	};
 	int rc = COURIER_NOMEM;
 
+	if (w->looped && w->shadow->pseudo)
+		plan.bounds = w->shadow->pseudo->multi->bounds;
 	fetch_plan(w, &plan);
 	carry_plan(carried, &plan);
 	if (ambient_proxies(ambient, &w->shadow->options, &w->shadow->target) == 0) {

@@ -12,6 +12,7 @@
 
 #include "base/curlapi.h"
 #include "courier/bell.h"
+#include "courier/courier.h"
 #include "intercept/message.h"
 #include "intercept/queue.h"
 
@@ -41,6 +42,8 @@ struct multi {
 	void *notify_data;
 	unsigned notify_wanted; /* a bit each */
 	bool notifying;         /* that callback is running */
+
+	struct courier_bounds bounds; /* of its connections, for the courier */
 
 	struct pseudo *first, *last; /* in the order they were added */
 	struct messages messages;

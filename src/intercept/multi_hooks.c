@@ -194,6 +194,7 @@ CURLMcode hook_multi_cleanup(CURLM *multi)
 	struct multi *m;
 	const struct flavour *fl = multi_flavour(multi, &m, CALLER());
 	bool sent = m && m->bell;
+	uint64_t owner = m ? m->serial : 0;
 	CURLMcode code;
 
 	if (!fl)
@@ -209,7 +210,7 @@ CURLMcode hook_multi_cleanup(CURLM *multi)
 		return code;
 	multi_drop(multi);
 	if (sent)
-		courier_let_go(fl);
+		courier_let_go(fl, owner);
 	return code;
 }
 
@@ -325,8 +326,24 @@ static CURLMcode set_real(struct multi *m, const struct flavour *fl, CURLM *mult
 	return CURL_FN(fl, multi_setopt)(multi, option, word);
 }
 
+static void record_bounds(struct multi *m, CURLMoption option, long n)
+{
+	struct courier_bounds *b = &m->bounds;
+
+	if (option == CURLMOPT_MAX_HOST_CONNECTIONS)
+		b->host = n > 0 ? n : 0;
+	else if (option == CURLMOPT_MAX_TOTAL_CONNECTIONS)
+		b->total = n > 0 ? n : 0;
+	else if (option == CURLMOPT_MAX_CONCURRENT_STREAMS)
+		b->streams = n;
+	else if (option == CURLMOPT_PIPELINING)
+		b->apart = !(n & CURLPIPE_MULTIPLEX);
+	b->owner = b->host || b->total || b->streams || b->apart ? m->serial : 0;
+}
+
 static void record(struct multi *m, CURLMoption option, uintptr_t word)
 {
+	record_bounds(m, option, (long)word);
 	if (option == CURLMOPT_SOCKETFUNCTION)
 		m->socket = (curl_socket_callback)word;
 	else if (option == CURLMOPT_SOCKETDATA)

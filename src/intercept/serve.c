@@ -129,6 +129,7 @@ static CURLcode tick(struct serving *v, const struct attempt_phase *now, int64_t
 	        .resolved = now->resolved,
 	        .connected = now->connected,
 	        .sent = now->gated,
+	        .queued = now->queued,
 	        .uploaded = now->uploaded,
 	};
 	CURLcode code = player_tick(&v->player, &phase, serve_now_us());

@@ -24,7 +24,7 @@ void player_start(struct player *p, const struct player_sink *sink, int64_t now_
 {
 	memset(p, 0, sizeof(*p));
 	p->sink = *sink;
-	p->started_us = p->seen_us = now_us;
+	p->started_us = p->connecting_us = p->seen_us = now_us;
 	p->body_total = -1;
 	player_measure(p, now_us, false);
 	if (p->sink.error_buffer)

@@ -61,6 +61,7 @@ enum { PLAYER_RATES = 6 };
 struct player {
 	struct player_sink sink;
 	int64_t started_us;    /* CLOCK_MONOTONIC */
+	int64_t connecting_us; /* since when CONNECTTIMEOUT runs */
 	curl_off_t body_seen;  /* body bytes fed so far: what libcurl counts as received */
 	curl_off_t body_total; /* Content-Length of the current answer, or -1 */
 	curl_off_t uploaded;
@@ -100,6 +101,7 @@ struct player_phase {
 	bool tcp;       /* TCP is up, TLS may not be; only chooses the text of a timeout */
 	bool connected; /* TLS included */
 	bool sent;      /* the gate has opened */
+	bool queued;    /* it does not connect yet, and no time of CONNECTTIMEOUT passes */
 	curl_off_t uploaded;
 };
 

@@ -142,7 +142,7 @@ static CURLcode whole_time_over(struct player *p, const struct player_phase *pha
 static CURLcode connect_time_over(struct player *p, const struct player_phase *phase,
                                   int64_t now_us)
 {
-	long long ms = elapsed_ms(p, now_us);
+	long long ms = (now_us - p->connecting_us) / 1000;
 	if (!phase->resolved)
 		return player_fail(p, CURLE_OPERATION_TIMEDOUT,
 		                   "Resolving timed out after %lld milliseconds", ms);
@@ -175,7 +175,9 @@ CURLcode player_tick(struct player *p, const struct player_phase *phase, int64_t
 	}
 	if (phase->sent && check_speed(p, now_us))
 		return p->code;
-	if (!phase->connected && elapsed_ms(p, now_us) >= connect_limit_us(p) / 1000)
+	if (phase->queued)
+		p->connecting_us = now_us;
+	if (!phase->connected && now_us - p->connecting_us >= connect_limit_us(p))
 		return connect_time_over(p, phase, now_us);
 	return p->code;
 }
@@ -197,6 +199,6 @@ int64_t player_patience(const struct player *p, const struct player_phase *phase
 	if (p->sink.timeout_us > 0)
 		patience = sooner(patience, p->started_us + p->sink.timeout_us, now_us);
 	if (!phase->connected)
-		patience = sooner(patience, p->started_us + connect_limit_us(p), now_us);
+		patience = sooner(patience, p->connecting_us + connect_limit_us(p), now_us);
 	return patience;
 }

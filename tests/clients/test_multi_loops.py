@@ -66,6 +66,10 @@ CALLBACKS = {
 }
 HABITS = {
     "set-in-callback": (2, 2, None),
+    "host-limit": (5, 5, None),
+    "host-limit-connecting": (5, 5, None),
+    "host-limit-late": (3, 3, None),
+    "total-limit": (5, 5, None),
     "max-connects": (5, 5, None),
     "pipelining": (5, 5, None),
     "timer-calls": (1, 1, None),
