@@ -177,10 +177,12 @@ def test_under_a_strict_filter(world, server):
     """Beyond what a program with libcurl calls anyway: fstatfs, geteuid, getpid, madvise, msync, readlink, rt_sigpending."""
     world.policy(ledger={"durability": "power"})
     assert world.curl("-d", "n=0", server.base + "/orders").status == 201  # the ledger is there: making one takes more
+    # a later libcurl makes one call more, by itself: what it cannot do without natively, and no other, is allowed with us
+    woken_by = next(x for x in ("", "eventfd2", "pipe2") if life(world, server, "filter", x, preload=False).rc != -signal.SIGSYS)
     server.reset()
-    assert len(good(life(world, server, "filter", preload=False), 2)) == 2
+    assert len(good(life(world, server, "filter", woken_by, preload=False), 2)) == 2
     server.reset()
-    first, again = good(life(world, server, "filter"), 2)
+    first, again = good(life(world, server, "filter", woken_by), 2)
     assert first == again and server.executions == 1
 
 
