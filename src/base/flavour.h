@@ -21,6 +21,7 @@
 	X(easy_nextheader)                                                                         \
 	X(easy_send)                                                                               \
 	X(easy_recv)                                                                               \
+	X(easy_upkeep)                                                                             \
 	X(multi_init)                                                                              \
 	X(multi_cleanup)                                                                           \
 	X(multi_setopt)                                                                            \
@@ -46,7 +47,6 @@
 #define CURL_CALLED(X)                                                                             \
 	X(easy_strerror)                                                                           \
 	X(easy_escape)                                                                             \
-	X(easy_upkeep)                                                                             \
 	X(free)                                                                                    \
 	X(getdate)                                                                                 \
 	X(global_init)                                                                             \

@@ -24,6 +24,14 @@ static bool watch(struct writing *w, int64_t *patience_us)
 	return w->code == CURLE_OK;
 }
 
+/* libcurl reads a body once it is connected. One that shows nothing before that shows it now. */
+static bool show_connection(struct writing *w)
+{
+	int64_t patience_us;
+
+	return !w->serving.player.sink.ticks_late || watch(w, &patience_us);
+}
+
 /* A pause ends when the program says so; what a form waits for may come without a word. */
 static enum step paused(struct writing *w, int64_t patience_us)
 {
@@ -65,6 +73,7 @@ static enum step no_room(struct writing *w)
 
 static enum step known(struct writing *w)
 {
+	w->serving.player.connected = false; /* while the body was read it counted as if */
 	w->stage = write_identified;
 	return STEP_AGAIN;
 }
@@ -259,6 +268,8 @@ static enum step read_over(struct writing *w, enum body_drained result)
 
 static enum step fetch_stream(struct writing *w)
 {
+	if (!show_connection(w))
+		return stopped(w);
 	w->source = body_source_of(&w->shadow->options);
 	if (w->source.size > (curl_off_t)w->rule->max_request)
 		return oversize(w, NULL);
@@ -366,6 +377,8 @@ static enum step fetch_form(struct writing *w)
 	struct shadow *s = w->shadow;
 	enum capture_result why;
 
+	if (!show_connection(w))
+		return stopped(w);
 	w->rendering =
 	        capture_begin(&s->capture, s->flavour, s->handle, &s->options, form_limit(w), &why);
 	w->resumed = w->serving.playing.resumed;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "courier/courier.h"
+#include "intercept/versions.h"
 
 enum { CONNECT_GRACE_US = 100000 };
 
@@ -239,6 +240,7 @@ void gather_sink(const struct shadow *s, struct player_sink *sink)
 	        .resumed_through_416 = CURL_HAS(s->flavour, multi_get_handles),
 	        .counts_late = CURL_HAS(s->flavour, multi_waitfds),
 	};
+	sink->ticks_late = !sink->no_progress && versions_tick_late(s->flavour);
 }
 
 void gather_sink_again(const struct shadow *s, struct player_sink *sink)

@@ -26,6 +26,7 @@
 #include "intercept/replay.h"
 #include "intercept/serve.h"
 #include "intercept/shadow.h"
+#include "intercept/versions.h"
 #include "intercept/write.h"
 
 #define CALLER() __builtin_extract_return_addr(__builtin_return_address(0))
@@ -384,6 +385,17 @@ static CURLcode hook_easy_recv(CURL *handle, void *data, size_t n, size_t *got)
 	if (s && s->playing)
 		return CURLE_RECURSIVE_API_CALL;
 	return fl ? CURL_FN(fl, easy_recv)(handle, data, n, got) : CURLE_FAILED_INIT;
+}
+
+static CURLcode hook_easy_upkeep(CURL *handle)
+{
+	struct shadow *s;
+	const struct flavour *fl = flavour_of(handle, &s, CALLER());
+
+	if (s && s->playing && versions_refuse_upkeep(fl))
+		return CURLE_RECURSIVE_API_CALL;
+	return fl && CURL_HAS(fl, easy_upkeep) ? CURL_FN(fl, easy_upkeep)(handle)
+	                                       : CURLE_FAILED_INIT;
 }
 
 __attribute__((visibility("default"))) int sendonce_core_start(const struct preload_api *preload,

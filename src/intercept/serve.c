@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "intercept/gather.h"
+#include "intercept/versions.h"
 
 int64_t serve_now_us(void)
 {
@@ -20,7 +21,8 @@ void serve_start(struct serving *v, struct shadow *s)
 
 	*v = (struct serving){.shadow = s};
 	gather_sink(s, &sink);
-	sink.pace = &s->pace;
+	if (sink.low_speed_time <= 0 || !versions_measure_anew(s->flavour))
+		sink.pace = &s->pace;
 	player_start(&v->player, &sink, serve_now_us());
 	v->playing.player = &v->player;
 	shadow_begin(s, &v->playing);

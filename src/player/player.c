@@ -266,7 +266,7 @@ static int64_t number_of(struct span text)
 static void begin_block(struct player *p, struct span line)
 {
 	p->status = status_of(line);
-	p->in_head = true;
+	p->in_head = p->connected = true;
 	p->in_body = p->chunked = p->must_fail = false;
 	p->body_total = -1;
 	p->body_seen = 0;

@@ -54,6 +54,7 @@ struct player_sink {
 	 * trailers are part of a body with header lines in it, and a size that is too large is told
 	 * after the header callback. (8.7 as well, which nothing tells from earlier ones.) */
 	bool counts_late;
+	bool ticks_late; /* libcurl 8.20 or later, which shows no progress before it is connected */
 };
 
 enum { PLAYER_RATES = 6 };
@@ -76,6 +77,7 @@ struct player {
 	bool by_events;  /* progress is shown when something happens, and not once a second:
 	                    libcurl in an event loop that calls it for descriptors and timers */
 	bool error_set;  /* ERRORBUFFER holds the first error */
+	bool connected;  /* this was told, or an answer came */
 	bool ended;
 	int64_t ticked_us; /* last progress callback; 0: none yet */
 	int64_t seen_us;   /* last tick */

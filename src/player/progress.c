@@ -33,7 +33,7 @@ CURLcode player_progress(struct player *p, bool last)
 {
 	int result = CURL_PROGRESSFUNC_CONTINUE;
 
-	if (p->sink.no_progress)
+	if (p->sink.no_progress || (p->sink.ticks_late && !p->connected))
 		return p->code;
 	p->ticked_down = p->body_seen;
 	p->ticked_up = p->uploaded;
@@ -99,6 +99,16 @@ void player_measure(struct player *p, int64_t now_us, bool last)
 	pace->speed = measured(p, now_us);
 }
 
+/* What was not shown until then is shown now. */
+static void note_connection(struct player *p, const struct player_phase *phase)
+{
+	if (!phase->connected || p->connected)
+		return;
+	p->connected = true;
+	if (p->sink.ticks_late)
+		p->ticked_us = 0;
+}
+
 static CURLcode check_speed(struct player *p, int64_t now_us)
 {
 	const struct player_sink *s = &p->sink;
@@ -162,6 +172,7 @@ CURLcode player_tick(struct player *p, const struct player_phase *phase, int64_t
 	if (p->code || p->ended)
 		return p->code;
 	p->uploaded = phase->uploaded;
+	note_connection(p, phase);
 	p->seen_us = now_us;
 	int64_t limit = p->sink.timeout_us;
 	if (limit > 0 && elapsed_ms(p, now_us) >= limit / 1000)

@@ -259,6 +259,7 @@ void *degraded_missing(enum curl_fn function)
 	case FN_easy_pause:
 	case FN_easy_send:
 	case FN_easy_recv:
+	case FN_easy_upkeep:
 		return (void *)answer_failed_init;
 	case FN_easy_header:
 		return (void *)answer_not_built_in;

@@ -181,4 +181,6 @@ def test_low_speed_on_a_connection_that_is_used_again(world, server, when, secon
     native, ours = parallel(*[lambda a=a, p=p: fidelity(world, *a, preload=p) for a, p in zip(args, (False, True))])
     milliseconds = [int(lines.pop(1).split("=")[1]) for lines in (native, ours)]
     assert native == ours == ["first rc=0", "rc=28 connects=0"]
+    if milliseconds[0] < 1700:  # libcurl 8.18 and later begin anew each time
+        seconds = 1
     assert all(seconds * 1000 - 50 <= ms <= seconds * 1000 + 700 * SLOW for ms in milliseconds), milliseconds

@@ -371,6 +371,58 @@ static void progress_when_something_changed_or_a_second_passed(void **state)
 	}
 }
 
+/* libcurl 8.20: nothing before there is a connection, also not at the end of one that failed. */
+static void progress_before_a_connection(void **state)
+{
+	static const struct player_phase before = {.resolved = true};
+
+	(void)state;
+	for (int late = 0; late < 2; late++) {
+		struct player p;
+		struct shown s = {0};
+		struct player_sink sink = {.xferinfo = on_xferinfo,
+		                           .progress_data = &s,
+		                           .ticks_late = late,
+		                           .connect_timeout_us = 4 * SECOND};
+		player_start(&p, &sink, START);
+		for (int second = 0; second < 3; second++)
+			player_tick(&p, &before, START + second * SECOND);
+		assert_int_equal(s.calls, late ? 0 : 3);
+		assert_true(player_patience(&p, &before, START + 2 * SECOND) == SECOND);
+		player_tick(&p, &sent, START + 2 * SECOND + 1);
+		assert_int_equal(s.calls, late ? 1 : 3);
+		player_end(&p, CURLE_GOT_NOTHING, "");
+		assert_int_equal(s.calls, late ? 2 : 4);
+		player_stop(&p);
+
+		s.calls = 0;
+		player_start(&p, &sink, START);
+		player_tick(&p, &before, START);
+		assert_int_equal(player_tick(&p, &before, START + 4 * SECOND),
+		                 CURLE_OPERATION_TIMEDOUT);
+		player_end(&p, CURLE_OK, NULL);
+		assert_int_equal(s.calls, late ? 0 : 3);
+		player_stop(&p);
+	}
+}
+
+/* An answer that comes before any tick, as a kept one does. */
+static void progress_of_an_answer_without_a_connection(void **state)
+{
+	struct player p;
+	struct shown s = {0};
+	struct player_sink sink = {
+	        .xferinfo = on_xferinfo, .progress_data = &s, .write = take, .ticks_late = true};
+
+	(void)state;
+	player_start(&p, &sink, START);
+	player_header(&p, "HTTP/1.1 200 OK\r\n", 17);
+	player_header(&p, "\r\n", 2);
+	player_end(&p, CURLE_OK, NULL);
+	assert_int_equal(s.calls, 1);
+	player_stop(&p);
+}
+
 static void progress_results(void **state)
 {
 	(void)state;
@@ -437,6 +489,8 @@ int main(void)
 	        cmocka_unit_test(low_speed_of_a_handle_that_is_used_again),
 	        cmocka_unit_test(low_speed_without_limit_or_time_is_off),
 	        cmocka_unit_test(progress_when_something_changed_or_a_second_passed),
+	        cmocka_unit_test(progress_before_a_connection),
+	        cmocka_unit_test(progress_of_an_answer_without_a_connection),
 	        cmocka_unit_test(progress_results),
 	        cmocka_unit_test(patience),
 	};
