@@ -107,8 +107,8 @@ static inline size_t transfer_read(char *data, size_t size, size_t n, void *ctx)
 	}
 	if (t->at < t->size / 2 && take > t->size / 2)
 		take = t->size / 2; /* so that there is a half to pause at */
-	memset(data, 'a' + (int)(t->at % 26), take);
-	t->at += take;
+	for (size_t i = 0; i < take; i++, t->at++)
+		data[i] = (char)('a' + t->at % 26);
 	return take;
 }
 

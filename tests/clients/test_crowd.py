@@ -13,6 +13,7 @@ import pytest
 from harness import SAN, client
 
 COUNT = 1000
+KIB = 64  # of memory for a write under way
 TURNS = 5 if os.environ.get("SENDONCE_SOAK") else 2
 
 # loop, milliseconds over which the answers come, how much of native time it may take
@@ -34,8 +35,8 @@ def once(world, kind, port, **env):
     assert result.rc == 0 and result.err == "", result
     seen = {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", result.out)}
     assert seen["created"] == COUNT and seen["after"] == seen["before"], seen
-    assert 0 < seen["kib"] <= 64 * COUNT, seen
-    return seen["cpu_ms"]
+    assert seen["kib"] > 0, seen
+    return seen
 
 
 @pytest.mark.parametrize("kind,spread_ms,most", LOOPS)
@@ -44,6 +45,9 @@ def test_processor_time(world, port, kind, spread_ms, most):
         return  # figures of an instrumented build are none
     world.policy(ledger={"size": "64MiB"})
     pairs = [(once(world, kind, port, preload=False), once(world, kind, port)) for _ in range(TURNS)]
-    native, ours = [min(side) for side in zip(*pairs)]  # what else the machine does is added to both
+    native, ours = [min(x["cpu_ms"] for x in side) for side in zip(*pairs)]  # what else the machine does is added to both
     assert ours <= most * native, pairs
+    # 7.88 alone takes 20 KiB; 8.7 and later take 54 to 73, and then it is our part of the 64 that is bounded
+    alone, together = [max(x["kib"] for x in side) for side in zip(*pairs)]
+    assert together <= max(KIB * COUNT, alone + (KIB - 20) * COUNT), pairs
     assert world.states() == ["done"] * (2 * COUNT * TURNS)

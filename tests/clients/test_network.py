@@ -191,7 +191,7 @@ def test_a_proxy_that_refuses_connect(world, tls, pki):
         args = ["--cacert", pki.ca, "-x", "http://127.0.0.1:%d" % proxy.port, "--connect-to", "::elsewhere.invalid:1"]
         native = write(world, tls.base + "/orders", *args, preload=False, no_proxy=None)
         ours = write(world, tls.base + "/orders", *args, no_proxy=None)
-        assert ours.rc == native.rc == 56 and ours.err == native.err
+        assert ours.rc == native.rc and native.rc in (56, 7) and ours.err == native.err  # 7: libcurl 8.20 and later
         assert world.states() == ["free"] or not world.records() or world.events("write")[-1]["outcome"] == "not-executed"
         served_once(world, tls, write(world, tls.base + "/orders", "--cacert", pki.ca))
 
@@ -209,13 +209,21 @@ def test_digest_asks_once_a_handle(world, server):
     assert len(seen) == 5 and server.executions == 3  # challenged when first asked, and when the user changes
 
 
+def needs(feature):
+    """Debian's libcurl has all of them; another one that the tests are run with may not."""
+    if feature not in subprocess.run(["curl", "-q", "-V"], capture_output=True, text=True, check=True).stdout.split():
+        pytest.skip("this libcurl is built without " + feature)
+
+
 def test_negotiate_is_not_carried(world, server):
+    needs("SPNEGO")
     answer = write(world, server.base + "/orders", "--negotiate", "-u", ":")
     assert answer.status == 201 and world.events("write")[-1]["served"] == "in-place" and server.writes()[0].key
 
 
 def test_ntlm(world, server):
     """Three legs on one connection; the body goes with the last."""
+    needs("NTLM")
     url = server.base + "/orders?auth=ntlm"
     native = write(world, url, "--ntlm", "-u", "u:p", preload=False)
     legs = [(len(r.body), (r.header("Authorization") or "")[:5], r.connection) for r in server.requests]

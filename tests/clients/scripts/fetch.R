@@ -2,7 +2,7 @@
 # user:password or nothing, body.
 library(curl)
 args <- commandArgs(TRUE)
-texts <- c("Empty reply" = 52, "timed out" = 28, "outstanding read data remaining" = 18, "bytes remaining" = 18, "sendonce" = 56)
+texts <- c("Empty reply" = 52, "timed out" = 28, "outstanding read data remaining" = 18, "bytes remaining" = 18, "bytes missing" = 18, "sendonce" = 56)
 handle <- new_handle(timeout = as.integer(args[2]), postfields = args[4])
 handle_setheaders(handle, "Content-Type" = "application/json")
 if (nzchar(args[3])) handle_setopt(handle, userpwd = args[3])

@@ -5,7 +5,7 @@ require '/usr/share/php/Symfony/Component/HttpClient/autoload.php';
 use Symfony\Component\HttpClient\CurlHttpClient;
 use Symfony\Contracts\HttpClient\Exception\TransportExceptionInterface;
 [, $url, $seconds, $user, $body] = $argv;
-$texts = ['Empty reply' => 52, 'Timeout was reached' => 28, 'timed out' => 28, 'outstanding read data remaining' => 18, 'bytes remaining' => 18, 'Sendonce' => 56, 'Failure when receiving' => 56];
+$texts = ['Empty reply' => 52, 'Timeout was reached' => 28, 'timed out' => 28, 'outstanding read data remaining' => 18, 'bytes remaining' => 18, 'bytes missing' => 18, 'Sendonce' => 56, 'Failure when receiving' => 56];
 $options = ['max_duration' => (float) $seconds, 'body' => $body, 'headers' => ['Content-Type' => 'application/json']];
 if ($user !== '')
 	$options['auth_basic'] = $user;

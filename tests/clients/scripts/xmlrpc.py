@@ -4,7 +4,7 @@ import ctypes as c
 import re
 import sys
 
-TEXTS = {"timed out": 28, "Timeout was reached": 28, "Empty reply": 52, "bytes remaining": 18, "outstanding read data": 18, "sendonce": 56}
+TEXTS = {"timed out": 28, "Timeout was reached": 28, "Empty reply": 52, "bytes remaining": 18, "bytes missing": 18, "outstanding read data": 18, "sendonce": 56}
 
 
 class Env(c.Structure):
