@@ -140,7 +140,7 @@ const char *gather_obstacle(const struct shadow *s)
 		return "out of memory";
 	if (options_long(o, CURLOPT_CONNECT_ONLY, 0))
 		return "CONNECT_ONLY";
-	if (s->foreign_form && request_body_kind(o) == REQUEST_MIME)
+	if (shadow_lacks_form(s) && request_body_kind(o) == REQUEST_MIME)
 		return "form of a copied handle";
 	return courier_refuses(o);
 }

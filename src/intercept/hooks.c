@@ -90,13 +90,24 @@ static void hook_easy_reset(CURL *handle)
 	errno = saved;
 }
 
+/* It can be taken off the handle for a moment: libcurl is not sending it. */
+static bool form_is_at_rest(const struct shadow *s)
+{
+	return s->capture.mime || s->capture.copied ||
+	       (!s->native && !multi_handle_is_native(s) &&
+	        options_pointer(&s->options, CURLOPT_MIMEPOST));
+}
+
 static CURL *hook_easy_duphandle(CURL *handle)
 {
 	struct shadow *s, *made;
 	const struct flavour *fl = flavour_of(handle, &s, CALLER());
+	struct capture form = {0};
 	CURL *copy;
 	int saved = errno;
 
+	if (s && form_is_at_rest(s) && process_get()->state == PROCESS_ON)
+		capture_copy(&form, &s->capture, fl, handle, &s->options);
 	if (s && s->capture.mime)
 		capture_give_back(&s->capture, fl, handle, &s->options);
 	errno = saved;
@@ -106,7 +117,9 @@ static CURL *hook_easy_duphandle(CURL *handle)
 		chain_give_copy(s->chain, copy);
 	made = copy ? shadow_new(copy, fl) : NULL;
 	if (made && s)
-		shadow_copy(made, s);
+		shadow_copy(made, s, &form);
+	else
+		capture_drop(&form, fl);
 	errno = saved;
 	return copy;
 }
@@ -174,7 +187,7 @@ static CURLcode natively(struct shadow *s)
 	shadow_begin(s, NULL);
 	if (!fetch_give_form(s))
 		return CURLE_SEND_FAIL_REWIND;
-	return CURL_FN(s->flavour, easy_perform)(s->handle);
+	return shadow_perform(s);
 }
 
 static CURLcode watched(struct shadow *s)
@@ -194,7 +207,7 @@ static CURLcode audited(struct shadow *s, const struct decision *d)
 
 	if (!audit)
 		return redirect_possible(s) ? watched(s) : natively(s);
-	code = CURL_FN(s->flavour, easy_perform)(s->handle);
+	code = shadow_perform(s);
 	refusal = audit_end(audit, code);
 	return refusal ? write_through(refusal) : code;
 }

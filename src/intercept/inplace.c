@@ -146,7 +146,7 @@ bool inplace_can(const struct shadow *s)
 	bool half_upload = o->upload && (o->kind != HTTP_PUT || o->no_body);
 
 	return !o->failed && !options_long(o, CURLOPT_CONNECT_ONLY, 0) && !half_upload &&
-	       !(s->foreign_form && o->kind == HTTP_MIME);
+	       !(shadow_lacks_form(s) && o->kind == HTTP_MIME);
 }
 
 void inplace_count(struct ledger *ledger, const char *reason)

@@ -16,6 +16,12 @@ static bool is_form(const struct writing *w)
 	return w->payload && w->body_type;
 }
 
+/* Of a copied handle libcurl has a form of its own, which nobody could give back to it. */
+static bool goes_as_it_is(const struct writing *w)
+{
+	return is_form(w) && w->shadow->foreign_form && w->shadow->options.kind == HTTP_MIME;
+}
+
 static int append(const struct lend *l, struct curl_slist **list, const struct buf *line)
 {
 	struct curl_slist *more = NULL;
@@ -146,7 +152,7 @@ static CURLcode lend_body(struct lend *l)
 		return CURLE_SEND_FAIL_REWIND;
 	if (c->has_body && !c->payload)
 		return chain_override_body(l->chain, c->body.data, (curl_off_t)c->body.n);
-	if (!w->payload)
+	if (!w->payload || goes_as_it_is(w))
 		return CURLE_OK;
 	if (!c->payload)
 		return lend_reader(l, w->payload);
@@ -169,7 +175,10 @@ CURLcode lend_all(struct lend *l)
 
 bool lend_make(struct lend *l, struct writing *w, struct chain *chain, struct carried *carried)
 {
-	*l = (struct lend){.chain = chain, .w = w, .shadow = w->shadow, .form = is_form(w)};
+	*l = (struct lend){.chain = chain,
+	                   .w = w,
+	                   .shadow = w->shadow,
+	                   .form = is_form(w) && !goes_as_it_is(w)};
 	l->carried = *carried;
 	*carried = (struct carried){0};
 	return make_lists(l);

@@ -167,6 +167,11 @@ CURLMcode hook_multi_remove_handle(CURLM *multi, CURL *handle)
 	return m ? loop_tell(m, false) : code;
 }
 
+bool multi_handle_is_native(const struct shadow *s)
+{
+	return is_added(s) || (s->pseudo && s->pseudo->inside);
+}
+
 void multi_handle_dropped(struct shadow *s)
 {
 	struct pseudo *p = s->pseudo;

@@ -33,5 +33,7 @@ CURLMcode hook_multi_waitfds(CURLM *multi, struct curl_waitfd *fds, unsigned siz
  * it), or may go on (after). */
 void multi_handle_dropped(struct shadow *s);
 void multi_handle_resumed(struct shadow *s);
+/* libcurl itself has it in the program's multi. */
+bool multi_handle_is_native(const struct shadow *s);
 
 #endif

@@ -197,16 +197,33 @@ const struct flavour *shadow_form_freed(curl_mime *form)
 	return s->flavour;
 }
 
-void shadow_copy(struct shadow *to, const struct shadow *from)
+void shadow_copy(struct shadow *to, const struct shadow *from, const struct capture *form)
 {
 	options_copy(&to->options, &from->options);
-	if (!options_pointer(&from->options, CURLOPT_MIMEPOST))
+	to->capture = *form;
+	if (!options_get(&from->options, CURLOPT_MIMEPOST))
 		return;
-	to->foreign_form = true; /* libcurl copied it, and nobody else knows where it is */
+	/* libcurl copied it, and nobody else knows where it is */
+	to->foreign_form = from->foreign_form || options_pointer(&from->options, CURLOPT_MIMEPOST);
 	for (size_t i = 0; i < to->options.count; i++) {
 		if (to->options.list[i].id == CURLOPT_MIMEPOST)
 			to->options.list[i].v.ptr = NULL;
 	}
+}
+
+bool shadow_lacks_form(const struct shadow *s)
+{
+	return s->foreign_form && (!s->capture.copied || s->capture.busy);
+}
+
+CURLcode shadow_perform(struct shadow *s)
+{
+	CURLcode code;
+
+	s->native = true;
+	code = CURL_FN(s->flavour, easy_perform)(s->handle);
+	s->native = false;
+	return code;
 }
 
 void shadow_drop(CURL *handle)
@@ -227,6 +244,7 @@ void shadow_reset(struct shadow *s)
 	forget_transfer(s);
 	forget_body(s);
 	s->pace = (struct player_pace){0};
+	s->native = false;
 }
 
 void shadow_left(struct shadow *s)

@@ -68,6 +68,7 @@ struct shadow {
 	 */
 	_Atomic(curl_mime *) form;
 	bool foreign_form; /* MIMEPOST is libcurl's own copy of another handle's */
+	bool native;       /* libcurl performs it in curl_easy_perform */
 	struct courier_stay stay;
 	bool raw_reported; /* an event told of curl_easy_send */
 
@@ -96,8 +97,12 @@ void shadow_drop(CURL *handle);
 /* A form that was set on a handle is being freed by its program, which libcurl lets it do: the
  * handle has none from then on. The libcurl it belongs to; null: no handle has it. */
 const struct flavour *shadow_form_freed(curl_mime *form);
-/* After curl_easy_duphandle. */
-void shadow_copy(struct shadow *to, const struct shadow *from);
+/* After curl_easy_duphandle. Takes `form`, as capture_copy left it. */
+void shadow_copy(struct shadow *to, const struct shadow *from, const struct capture *form);
+/* Its form is libcurl's own copy, and nothing here can render it. */
+bool shadow_lacks_form(const struct shadow *s);
+/* The real curl_easy_perform. */
+CURLcode shadow_perform(struct shadow *s);
 /* As curl_easy_reset leaves a handle. */
 void shadow_reset(struct shadow *s);
 /* Forget the last transfer: a new one starts. */

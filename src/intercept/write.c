@@ -413,8 +413,7 @@ CURLcode write_through(struct writing *w)
 		return CURLE_OUT_OF_MEMORY;
 	while ((step = write_step(w)) != STEP_DONE) {
 		if (step == STEP_NATIVE)
-			w->native_code =
-			        CURL_FN(w->shadow->flavour, easy_perform)(w->shadow->handle);
+			w->native_code = shadow_perform(w->shadow);
 		else
 			wait_here(w);
 	}

@@ -315,20 +315,30 @@ static CURL *make_easy(struct capture *c, const struct flavour *fl)
 }
 
 /* Move the form from the program's handle to ours. */
-static bool attach(struct capture *c, const struct flavour *fl, CURL *program,
-                   const struct options *o)
+static bool move(struct capture *c, const struct flavour *fl, CURL *program,
+                 const struct options *o)
 {
 	__typeof__(&curl_easy_setopt) set = CURL_FN(fl, easy_setopt);
 	curl_mime *mime = options_pointer(o, CURLOPT_MIMEPOST);
 
-	if (o->kind != HTTP_MIME || (mime && c->mime == mime))
-		return true;
 	if (set(program, CURLOPT_MIMEPOST, NULL) || set(c->easy, CURLOPT_MIMEPOST, mime)) {
 		set(program, CURLOPT_MIMEPOST, mime);
 		return false;
 	}
 	c->mime = mime;
 	c->stuck = false;
+	return true;
+}
+
+static bool attach(struct capture *c, const struct flavour *fl, CURL *program,
+                   const struct options *o)
+{
+	curl_mime *mime = options_pointer(o, CURLOPT_MIMEPOST);
+
+	if (o->kind != HTTP_MIME || (mime && c->mime == mime))
+		return true;
+	if (!c->copied && !move(c, fl, program, o))
+		return false;
 	if (c->used)
 		touch(c, fl, o, FOR_END);
 	c->used = false;
@@ -355,6 +365,7 @@ struct rendering *capture_begin(struct capture *c, const struct flavour *fl, CUR
 	*why = CAPTURE_NO_MEMORY;
 	if (!r)
 		return NULL;
+	c->read = c->copied;
 	*r = (struct rendering){.fl = fl, .capture = c, .listener = LISTENER_NONE, .limit = limit};
 	r->rendered.body = payload_new();
 	if (!r->rendered.body || !make_easy(c, fl)) {
@@ -389,10 +400,38 @@ enum capture_result capture_end(struct rendering *r, enum capture_result result,
 	return result;
 }
 
+/* One that nothing was read of goes back as it came: nobody has anything to rewind. */
+static void put_back(struct capture *c, const struct flavour *fl, CURL *program)
+{
+	__typeof__(&curl_easy_setopt) set = CURL_FN(fl, easy_setopt);
+
+	set(c->easy, CURLOPT_MIMEPOST, NULL);
+	set(program, CURLOPT_MIMEPOST, c->mime);
+	c->mime = NULL;
+}
+
+bool capture_copy(struct capture *to, struct capture *from, const struct flavour *fl, CURL *program,
+                  const struct options *options)
+{
+	bool untouched = !from->mime && !from->copied && !from->used;
+
+	if (options->kind != HTTP_MIME || from->busy || !make_easy(from, fl) ||
+	    !attach(from, fl, program, options))
+		return false;
+	to->easy = CURL_FN(fl, easy_duphandle)(from->easy);
+	to->copied = to->easy != NULL;
+	if (untouched)
+		put_back(from, fl, program);
+	return to->copied;
+}
+
 bool capture_keeps(struct capture *c, const struct flavour *fl, const curl_mime *mime)
 {
 	__typeof__(&curl_easy_setopt) set = CURL_FN(fl, easy_setopt);
 
+	if (c->copied && !c->busy)
+		set(c->easy, CURLOPT_MIMEPOST, NULL);
+	c->copied = c->read = false;
 	if (!c->mime || c->busy)
 		return false;
 	/* The address may be that of a new form, the old one freed: then it is attached here. */
@@ -422,11 +461,16 @@ bool capture_give_back(struct capture *c, const struct flavour *fl, CURL *progra
 	curl_mime *mime = c->mime;
 	enum touched touched;
 
-	if (!mime || c->busy)
+	if ((!mime && !c->read) || c->busy)
 		return !c->stuck;
 	touched = touch(c, fl, options, FOR_HEAD);
 	if (touched == TOUCHED_NOT) /* no descriptor left, or the like: it stays */
 		return false;
+	if (c->copied) {
+		c->read = false;
+		c->stuck = touched == TOUCHED_STUCK;
+		return !c->stuck;
+	}
 	set(c->easy, CURLOPT_MIMEPOST, NULL);
 	c->mime = NULL;
 	c->used = c->stuck = touched == TOUCHED_STUCK;

@@ -5,6 +5,9 @@
  * process, from a handle of ours; what arrives is the body. The program's read callbacks run inside
  * its own perform, with no lock held.
  *
+ * A copy of a handle has a form that only libcurl knows. It is therefore copied twice: once with
+ * the program's handle, where libcurl sends it, and once with ours, where it is rendered.
+ *
  * The program's curl_mime is moved to that handle and stays there: libcurl rewinds a form only on
  * the handle that read it. Where libcurl itself is to use the program's handle again, the form is
  * rewound and goes back (capture_give_back). HTTPPOST lists are read afresh each time and not
@@ -25,6 +28,9 @@ struct capture {
 	bool busy;       /* a callback jumped out of it */
 	bool used;       /* libcurl has read the form on the program's own handle */
 	bool stuck;      /* a part of it could not be rewound when it was given back */
+	bool copied;     /* `easy` has a form for good: a copy that libcurl made, as it did for the
+	                    program's handle, which is itself a copy */
+	bool read;       /* that one was rendered, and has not been rewound since */
 };
 
 struct captured {
@@ -60,6 +66,11 @@ void capture_resume(struct rendering *r);
  * result other than CAPTURE_DONE gives no body. Frees. */
 enum capture_result capture_end(struct rendering *r, enum capture_result result,
                                 struct captured *out);
+
+/* Before libcurl duplicates `program`, which is not performing: what renders the form of its copy,
+ * into *to, which is all zero. False: nothing does. */
+bool capture_copy(struct capture *to, struct capture *from, const struct flavour *fl, CURL *program,
+                  const struct options *options);
 
 /* The program sets MIMEPOST. True: it set the form that is attached here, which stays; its own
  * handle must not get it. */

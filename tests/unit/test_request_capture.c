@@ -409,6 +409,69 @@ static void test_no_way_back(void **state)
 	finish(&p);
 }
 
+/* A copy of a handle has a form that only libcurl knows: it is rendered from a copy of ours, and
+ * whose turn it is does not matter to what comes out. */
+static void test_copied(void **state)
+{
+	struct feed f = {.text = "one"};
+	struct program p, copy;
+
+	(void)state;
+	start(&p);
+	start(&copy);
+	curl_easy_cleanup(copy.curl);
+	curl_mime_data_cb(add_part(&p, "a"), 3, on_read, on_seek, on_free, &f);
+	curl_mime_data(add_part(&p, "b"), "two", CURL_ZERO_TERMINATED);
+	set(&p, CURLOPT_MIMEPOST, (uintptr_t)p.mime);
+	assert_true(capture_copy(&copy.capture, &p.capture, flavour_here(), p.curl, &p.options));
+	assert_null(p.capture.mime);
+	assert_int_equal(f.reads + f.seeks, 0); /* nothing was asked of it */
+	copy.curl = curl_easy_duphandle(p.curl);
+	copy.options.kind = HTTP_MIME;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(render(&copy, LIMIT), CAPTURE_DONE);
+		expect_two(&copy);
+		forget(&copy);
+		assert_true(
+		        capture_give_back(&copy.capture, flavour_here(), copy.curl, &copy.options));
+		assert_int_equal(f.at, 0); /* for libcurl's, which is at its beginning */
+		assert_int_equal(render(&p, LIMIT), CAPTURE_DONE);
+		expect_two(&p);
+		forget(&p);
+		assert_true(capture_give_back(&p.capture, flavour_here(), p.curl, &p.options));
+	}
+	finish(&p);
+	assert_int_equal(render(&copy, LIMIT), CAPTURE_DONE); /* also when the first one is gone */
+	expect_two(&copy);
+	forget(&copy);
+	assert_false(
+	        capture_keeps(&copy.capture, flavour_here(), NULL)); /* one of its own is set */
+	assert_false(copy.capture.copied);
+	finish(&copy);
+}
+
+/* What cannot be copied is not: another kind of body, and a form that is being rendered. */
+static void test_not_copied(void **state)
+{
+	struct capture copy = {0};
+	struct program p;
+
+	(void)state;
+	start(&p);
+	two_fields(&p);
+	set(&p, CURLOPT_POSTFIELDS, (uintptr_t) "x");
+	assert_false(capture_copy(&copy, &p.capture, flavour_here(), p.curl, &p.options));
+	set(&p, CURLOPT_MIMEPOST, (uintptr_t)p.mime);
+	p.capture.busy = true;
+	assert_false(capture_copy(&copy, &p.capture, flavour_here(), p.curl, &p.options));
+	p.capture.busy = false;
+	assert_null(copy.easy);
+	natively(&p, &p.out);
+	expect_two(&p);
+	forget(&p);
+	finish(&p);
+}
+
 /* Fewer bytes than announced: libcurl 7 sends what there is; others may say that it is an error. */
 static void test_short(void **state)
 {
@@ -513,7 +576,8 @@ int main(void)
 	        cmocka_unit_test(test_headers),     cmocka_unit_test(test_back_and_forth),
 	        cmocka_unit_test(test_no_way_back), cmocka_unit_test(test_no_descriptor),
 	        cmocka_unit_test(test_freed),       cmocka_unit_test(test_rendered),
-	        cmocka_unit_test(test_short),
+	        cmocka_unit_test(test_short),       cmocka_unit_test(test_copied),
+	        cmocka_unit_test(test_not_copied),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
