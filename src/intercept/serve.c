@@ -235,6 +235,7 @@ enum serve_how serve_step(struct serving *v, int64_t *patience_us)
 
 	if (how == SERVE_WAITS)
 		return how;
+	v->player.seen_us = serve_now_us(); /* the last tick may be long ago */
 	if (how == SERVE_EARLY)
 		player_end(&v->player, v->code, NULL); /* libcurl shows its progress once more */
 	give_up(v, how == SERVE_EARLY);

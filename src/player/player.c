@@ -424,10 +424,11 @@ CURLcode player_end(struct player *p, CURLcode code, const char *text)
 		p->code = code;
 		player_error(p, text);
 	}
-	/* libcurl shows the final state once more, unless the program has just asked it to stop. */
+	/* libcurl shows the final state once more, with the speed as it is then, unless the program
+	 * has just asked it to stop. */
+	player_measure(p, p->seen_us, true);
 	if (p->code != CURLE_ABORTED_BY_CALLBACK)
 		(void)player_progress(p, true);
-	player_measure(p, p->seen_us, true);
 	p->ended = true;
 	drop_held(p);
 	return p->code;

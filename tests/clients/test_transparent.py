@@ -84,6 +84,18 @@ def test_the_built_in_meter_is_drawn(world, server):
     assert rows(2)[0::2] == native[0::2]    # replayed
 
 
+def test_the_meters_last_row(world, server):
+    """Its speeds are those of all that went, over the time it took, also where nothing came for long."""
+    def row(preload):
+        result = world.run(["curl", "-q", "-d", "x" * 3000, "-o", "out", server.base + "/orders?size=3000&late=1.3"], preload=preload)
+        last = re.split(r"[\r\n]+", result.err.strip())[-1].split()
+        return result.seconds, last[:6], [int(n) for n in (last[6], last[7], last[11])]
+    (took, columns, speeds), (natively, same, native) = row(True), row(False)
+    assert columns == same
+    for ours, theirs in zip(speeds, native):
+        assert abs(ours * took / (theirs * natively) - 1) < 0.15, (speeds, native)
+
+
 @pytest.mark.parametrize("name", [n for n in REQUESTS if n not in ("get", "head", "upload", "form", "own-key", "get-with-body", "two")])
 def test_a_protected_write_differs_by_its_key_only(world, server, name):
     world.policy(match="POST,PUT,PATCH,DELETE http://127.0.0.1:*/orders")

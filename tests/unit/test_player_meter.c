@@ -85,8 +85,25 @@ static void rows_of_one_write(void **state)
 	assert_string_equal(
 	        seen(&p), HEAD ROW_NOTHING
 	        "\r100    12    0     0  100    12      0      6  0:00:02  0:00:02 --:--:--     6"
-	        "\r100    32  100    20  100    12      9      5  0:00:02  0:00:02 --:--:--     "
-	        "6\n");
+	        "\r100    32  100    20  100    12      9      5  0:00:02  0:00:02 --:--:--    "
+	        "16\n");
+	finish(&p);
+}
+
+/* The last row has the speed of all of it, however soon it comes. */
+static void speed_of_what_is_over_at_once(void **state)
+{
+	struct player_sink sink = {.write = swallow, .upload_size = 12};
+	struct player_phase phase = {.sent = true, .uploaded = 12};
+	struct player p;
+
+	(void)state;
+	begin(&p, &sink);
+	player_tick(&p, &(struct player_phase){.resolved = true}, START);
+	answer(&p, "20", 20);
+	player_tick(&p, &phase, START + SECOND / 100);
+	player_end(&p, CURLE_OK, NULL);
+	assert_non_null(strstr(seen(&p), "--:--:-- --:--:-- --:--:--  3200\n"));
 	finish(&p);
 }
 
@@ -208,6 +225,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(rows_of_one_write),
+	        cmocka_unit_test(speed_of_what_is_over_at_once),
 	        cmocka_unit_test(size_of_the_answer_may_be_unknown),
 	        cmocka_unit_test(an_error_ends_it_as_well),
 	        cmocka_unit_test(who_gets_one),
