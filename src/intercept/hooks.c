@@ -17,6 +17,7 @@
 #include "intercept/fetch.h"
 #include "intercept/gather.h"
 #include "intercept/multi_hooks.h"
+#include "intercept/multi_late.h"
 #include "intercept/multi_notify.h"
 #include "intercept/names.h"
 #include "intercept/notice.h"
@@ -165,8 +166,10 @@ static CURLcode hook_easy_setopt(CURL *handle, CURLoption option, uintptr_t word
 	               ? CURLE_OK
 	               : CURL_FN(fl, easy_setopt)(handle, option, real);
 	saved = errno;
-	if (code == CURLE_OK && s)
+	if (code == CURLE_OK && s) {
 		note_option(s, option, word);
+		code = late_note(s);
+	}
 	errno = saved;
 	return code;
 }

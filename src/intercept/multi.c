@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "intercept/multi_late.h"
 #include "intercept/process.h"
 
 #undef uthash_nonfatal_oom
@@ -110,6 +111,7 @@ void multi_drop(CURLM *handle)
 	while (m->messages.first)
 		message_drop(m->messages.first);
 	queue_free(&m->queue);
+	late_free(m);
 	bell_unref(m->bell);
 	free(m);
 }

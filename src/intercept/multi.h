@@ -43,6 +43,10 @@ struct multi {
 	unsigned notify_wanted; /* a bit each */
 	bool notifying;         /* that callback is running */
 
+	unsigned round; /* how often the loop has come by, also while it is not managed */
+	CURL **late;    /* multi_late.h */
+	size_t late_count;
+
 	struct courier_bounds bounds; /* of its connections, for the courier */
 
 	struct pseudo *first, *last; /* in the order they were added */

@@ -10,6 +10,7 @@
 
 #include "intercept/fetch.h"
 #include "intercept/multi.h"
+#include "intercept/multi_late.h"
 #include "intercept/multi_loop.h"
 #include "intercept/multi_notify.h"
 #include "intercept/process.h"
@@ -42,6 +43,8 @@ static void note_added(struct shadow *s, CURLM *handle)
 
 	s->added_to = m ? handle : NULL;
 	s->added_serial = m ? m->serial : 0;
+	if (m)
+		late_watch(s, m);
 }
 
 /* By libcurl alone. */
@@ -65,16 +68,13 @@ static CURLMcode add_plain(const struct flavour *fl, CURLM *multi, CURL *handle,
 	return told;
 }
 
-static CURLMcode add_ours(const struct flavour *fl, CURLM *multi, struct shadow *s,
-                          const struct decision *d)
+CURLMcode multi_add_ours(struct multi *m, struct shadow *s, const struct decision *d)
 {
-	struct multi *m = multi_get(multi, fl);
 	CURLMcode code;
 
-	if (!m)
-		return CURLM_OUT_OF_MEMORY;
 	loop_manage(m);
 	m->busy = true;
+	late_watch(s, m);
 	code = pseudo_add(m, s, d);
 	m->busy = false;
 	return code == CURLM_OK ? loop_tell(m, false) : code;
@@ -83,10 +83,12 @@ static CURLMcode add_ours(const struct flavour *fl, CURLM *multi, struct shadow 
 static CURLMcode add(const struct flavour *fl, CURLM *multi, struct shadow *s, int saved)
 {
 	struct decision d = decide(s);
+	struct multi *m;
 
 	if (d.way != WAY_LIBCURL) {
+		m = multi_get(multi, fl);
 		errno = saved;
-		return add_ours(fl, multi, s, &d);
+		return m ? multi_add_ours(m, s, &d) : CURLM_OUT_OF_MEMORY;
 	}
 	if (!fetch_give_form(s))
 		return CURLM_INTERNAL_ERROR;
@@ -221,10 +223,26 @@ CURLMcode hook_multi_cleanup(CURLM *multi)
 
 /* --- the loop --- */
 
+/* As multi_flavour, for the calls that drive it. */
+static const struct flavour *drive(CURLM *multi, struct multi **managed, const void *caller)
+{
+	struct multi *m = multi ? multi_find(multi) : NULL;
+	int saved = errno;
+
+	*managed = NULL;
+	if (!m)
+		return process_flavour(caller);
+	if (!m->busy && !m->notifying)
+		late_settle(m);
+	errno = saved;
+	*managed = m->managed ? m : NULL;
+	return m->flavour;
+}
+
 CURLMcode hook_multi_perform(CURLM *multi, int *running)
 {
 	struct multi *m;
-	const struct flavour *fl = multi_flavour(multi, &m, CALLER());
+	const struct flavour *fl = drive(multi, &m, CALLER());
 	CURLMcode code, told;
 
 	if (!fl)
@@ -266,7 +284,7 @@ static void begin_action(struct multi *m, curl_socket_t fd)
 CURLMcode hook_multi_socket_action(CURLM *multi, curl_socket_t fd, int events, int *running)
 {
 	struct multi *m;
-	const struct flavour *fl = multi_flavour(multi, &m, CALLER());
+	const struct flavour *fl = drive(multi, &m, CALLER());
 
 	if (!fl)
 		return CURLM_BAD_HANDLE;
@@ -282,7 +300,7 @@ CURLMcode hook_multi_socket_action(CURLM *multi, curl_socket_t fd, int events, i
 CURLMcode hook_multi_socket(CURLM *multi, curl_socket_t fd, int *running)
 {
 	struct multi *m;
-	const struct flavour *fl = multi_flavour(multi, &m, CALLER());
+	const struct flavour *fl = drive(multi, &m, CALLER());
 
 	if (!fl)
 		return CURLM_BAD_HANDLE;
@@ -297,7 +315,7 @@ CURLMcode hook_multi_socket(CURLM *multi, curl_socket_t fd, int *running)
 CURLMcode hook_multi_socket_all(CURLM *multi, int *running)
 {
 	struct multi *m;
-	const struct flavour *fl = multi_flavour(multi, &m, CALLER());
+	const struct flavour *fl = drive(multi, &m, CALLER());
 
 	if (!fl)
 		return CURLM_BAD_HANDLE;

@@ -7,6 +7,8 @@
 #include <sys/select.h>
 
 #include "base/curlapi.h"
+#include "intercept/decide.h"
+#include "intercept/multi.h"
 #include "intercept/shadow.h"
 
 CURLM *hook_multi_init(void);
@@ -28,6 +30,9 @@ CURLMcode hook_multi_assign(CURLM *multi, curl_socket_t fd, void *data);
 CURLMsg *hook_multi_info_read(CURLM *multi, int *left);
 CURL **hook_multi_get_handles(CURLM *multi);
 CURLMcode hook_multi_waitfds(CURLM *multi, struct curl_waitfd *fds, unsigned size, unsigned *count);
+
+/* The handle is in no multi, and libcurl alone does not serve it. */
+CURLMcode multi_add_ours(struct multi *m, struct shadow *s, const struct decision *d);
 
 /* For the hooks of an easy handle that may be in a multi: it is cleaned up (before libcurl does
  * it), or may go on (after). */

@@ -83,6 +83,7 @@ struct shadow {
 	/* The multi that libcurl has it in, by the program's own call. Both may be long gone. */
 	CURLM *added_to;
 	uint64_t added_serial;
+	unsigned added_round;   /* of that multi, then: multi_late.h */
 	struct message message; /* libcurl's about it */
 	struct player_pace pace;
 	UT_hash_handle hh;

@@ -29,7 +29,7 @@ static void add_some(struct transfer *t, int count, const char *query)
 }
 
 /* No more than so many connections to one server, or at all: the others wait for their turn. */
-static void limited(CURLMoption option, long limit)
+static void limited(CURLMoption option, long limit, int turns)
 {
 	struct transfer t[SOME];
 	double start = now_ms();
@@ -38,18 +38,18 @@ static void limited(CURLMoption option, long limit)
 	loop.silent = true;
 	add_some(t, SOME, "?late=0.2");
 	loop_run(&loop);
-	printf("took %.0f times\n", (now_ms() - start) / 200 - 0.3);
+	printf("in %d turns: %d\n", turns, now_ms() - start > 200 * turns - 10);
 	remove_all(t, SOME);
 }
 
 static void host_limit(void)
 {
-	limited(CURLMOPT_MAX_HOST_CONNECTIONS, 1L);
+	limited(CURLMOPT_MAX_HOST_CONNECTIONS, 1L, 5);
 }
 
 static void total_limit(void)
 {
-	limited(CURLMOPT_MAX_TOTAL_CONNECTIONS, 2L);
+	limited(CURLMOPT_MAX_TOTAL_CONNECTIONS, 2L, 3);
 }
 
 /* The time to connect does not run for those that wait for their turn. */
@@ -87,7 +87,7 @@ static void host_limit_late(void)
 
 static void max_connects(void)
 {
-	limited(CURLMOPT_MAXCONNECTS, 1L);
+	limited(CURLMOPT_MAXCONNECTS, 1L, 1);
 }
 
 static void pipelining(void)
@@ -95,7 +95,7 @@ static void pipelining(void)
 	for (long i = 0; i < 4; i++)
 		printf("pipelining %ld: %d\n", i,
 		       (int)curl_multi_setopt(loop.multi, CURLMOPT_PIPELINING, i));
-	limited(CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
+	limited(CURLMOPT_PIPELINING, CURLPIPE_NOTHING, 1);
 }
 
 /* What a timer or socket callback asks of its multi. */
@@ -420,11 +420,15 @@ static void pause_early(void)
 static void set_after(void)
 {
 	static char body[] = "{\"write\":\"late\"}", other[] = "{\"write\":\"kind\"}";
-	struct transfer t, u;
+	struct transfer t, u, follows;
 
 	transfer_open(&t, "late", url, "?nothing=1");
 	loop_add(&loop, &t);
 	curl_easy_setopt(t.easy, CURLOPT_POSTFIELDS, body);
+	transfer_open(&follows, "follows", url, "?late=0.4");
+	curl_easy_setopt(follows.easy, CURLOPT_FOLLOWLOCATION, 1L);
+	loop_add(&loop, &follows);
+	curl_easy_setopt(follows.easy, CURLOPT_COPYPOSTFIELDS, "{\"write\":\"follows\"}");
 	transfer_post(&u, "kind", url, "?pre=0.2");
 	loop_add(&loop, &u);
 	curl_easy_setopt(u.easy, CURLOPT_HTTPGET, 1L);
@@ -433,6 +437,8 @@ static void set_after(void)
 	curl_easy_setopt(u.easy, CURLOPT_POSTFIELDS, other);
 	loop_remove(&loop, &u);
 	finish(&t);
+	loop_remove(&loop, &follows);
+	finish(&follows);
 	run_alone(&u);
 	finish(&u);
 }

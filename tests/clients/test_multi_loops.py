@@ -82,6 +82,7 @@ HABITS = {
     "connect-only": (1, 1, None),
     "pause-all": (5, 5, None),
     "pause-early": (1, 1, None),
+    "set-after": (3, 3, None),
     "changed-after": (1, 1, None),
     "cleaned-in-reading": (3, 3, None),
     "atexit-cleanup": (2, 2, None),
