@@ -225,7 +225,7 @@ static void *sharing(void *ctx)
 	loop_open(&s->loop, kind_name);
 	s->loop.silent = true;
 	for (int i = 0; i < 4; i++) {
-		transfer_post(&s->t[i], "shared", url, "?cookie=1&late=0.05");
+		transfer_post(&s->t[i], "shared", url, "?late=0.05");
 		snprintf(s->body[i], sizeof(s->body[i]), "{\"by\":%d,\"write\":%d}", s->number, i);
 		curl_easy_setopt(s->t[i].easy, CURLOPT_COPYPOSTFIELDS, s->body[i]);
 		curl_easy_setopt(s->t[i].easy, CURLOPT_SHARE, share);
