@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/pid.h"
 #include "intercept/inplaced.h"
 #include "intercept/local.h"
 
@@ -20,7 +20,7 @@ enum { RENEW_EVERY_US = 5000000 };
 
 bool inplace_in_child(const struct inplace *p)
 {
-	return p->send->pid != getpid();
+	return p->send->pid != pid_own();
 }
 
 static int on_pass(void *ctx, const char *url)

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/pid.h"
 #include "courier/answer.h"
 #include "courier/fields.h"
 #include "identity/identity.h"
@@ -21,7 +21,7 @@ struct send *send_new(struct ledger *ledger, const struct rule *rule, const stru
 		return NULL;
 	pthread_mutex_init(&s->lock, NULL);
 	s->parties = 2;
-	s->pid = getpid();
+	s->pid = pid_own();
 	s->ledger = ledger;
 	s->rule = rule;
 	if (hold)
@@ -320,7 +320,7 @@ static void adopt(void *ctx)
 {
 	struct send *s = ctx;
 
-	s->pid = getpid();
+	s->pid = pid_own();
 	if (s->ledger)
 		ledger_adopt(s->ledger);
 }
@@ -342,7 +342,7 @@ bool send_withdraw(struct send *s)
 {
 	bool done;
 
-	if (s->pid != getpid())
+	if (s->pid != pid_own())
 		return true;
 	pthread_mutex_lock(&s->lock);
 	done = !s->gate_opened && ledger_withdraw(s->ledger, &s->hold, clock_now()) == LEDGER_OK;
@@ -356,7 +356,7 @@ void send_leave(struct send *s, CURLcode code, int64_t bytes)
 {
 	struct record_view view;
 
-	if (s->pid != getpid())
+	if (s->pid != pid_own())
 		return;
 	pthread_mutex_lock(&s->lock);
 	s->tally.curlcode = (int64_t)code;

@@ -30,7 +30,7 @@ enum send_blocked {
 struct send {
 	pthread_mutex_t lock;
 	int parties;
-	pid_t pid; /* a child of fork(2) must leave its parent's records alone */
+	unsigned pid; /* a child of fork(2) must leave its parent's records alone */
 	struct ledger *ledger;
 	const struct rule *rule;
 	size_t max_response; /* of an answer that is kept */

@@ -133,7 +133,6 @@ struct owner {
 	unsigned slot, nonce;
 };
 struct owner owner_self(struct ledger *l);
-unsigned owner_process(void); /* pid of this process */
 /* The name of the program, for people; cut. */
 void owner_exe(char out[VIEW_EXE]);
 enum owner_life owner_life(struct ledger *l, unsigned slot, unsigned nonce, struct stamp now);

@@ -17,43 +17,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/pid.h"
 #include "ledger/internal.h"
-
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18
-#endif
-enum { WIPED_PAGE = 4096 };
 
 enum { CLAIM_NONE, CLAIM_MAKING, CLAIM_LIVE };
 enum { SLOT_SILENT_SECONDS = 60, PID_MASK = 0x3fffff };
-
-/* getpid(), asked of the kernel once a process: every lock names its holder, and a system call
- * costs more than the rest of taking one. The page that remembers it is emptied in a forked child
- * by the kernel, also when libc knew nothing of the fork; where the kernel does not promise that,
- * nothing is remembered. A child that shares our memory (vfork) passes for us. */
-unsigned owner_process(void)
-{
-	static _Alignas(WIPED_PAGE) union {
-		_Atomic unsigned pid;
-		char page[WIPED_PAGE];
-	} known;
-	unsigned pid = atomic_load_explicit(&known.pid, memory_order_relaxed);
-	int saved = errno;
-
-	if (pid)
-		return pid;
-	pid = (unsigned)getpid();
-	if (sysconf(_SC_PAGESIZE) == WIPED_PAGE &&
-	    madvise(&known, sizeof(known), MADV_WIPEONFORK) == 0)
-		/* Relaxed: one self-contained word; another thread stores the same. */
-		atomic_store_explicit(&known.pid, pid, memory_order_relaxed);
-	errno = saved;
-	return pid;
-}
 
 static void read_exe(char out[VIEW_EXE])
 {
@@ -208,7 +179,7 @@ static uint64_t namespace_here(void)
 	static shared64 cached; /* pid 32, low half of the inode 32 */
 	uint64_t seen = atomic_load_explicit(&cached, memory_order_relaxed), pid, ino;
 
-	pid = owner_process();
+	pid = pid_own();
 	if (seen >> 32 == pid)
 		return seen & UINT32_MAX;
 	ino = own_namespace() & UINT32_MAX;
@@ -242,7 +213,7 @@ enum owner_life owner_life(struct ledger *l, unsigned slot, unsigned nonce, stru
 		return OWNER_DEAD;
 	if (!slot_is_here(at, now))
 		return OWNER_UNKNOWABLE;
-	if (c.pid == owner_process() % (PID_MASK + 1u))
+	if (c.pid == pid_own() % (PID_MASK + 1u))
 		return OWNER_ALIVE;
 	life = process_life(c.pid, atomic_load_explicit(&at->start, memory_order_relaxed));
 	errno = saved;
@@ -290,7 +261,7 @@ static bool slot_claim(struct ledger *l, unsigned slot, struct stamp now, unsign
 
 	if (!slot_free(at, claim, now) || !file_ready(l, at, sizeof(*at)))
 		return false;
-	c = (struct claim){claim_read(claim).nonce + 1, CLAIM_MAKING, owner_process() & PID_MASK,
+	c = (struct claim){claim_read(claim).nonce + 1, CLAIM_MAKING, pid_own() & PID_MASK,
 	                   second_of(now)};
 	mine = claim_make(c);
 	/* Acquire: what we store below comes after the slot is ours. */
@@ -323,7 +294,7 @@ static bool self_valid(struct ledger *l, uint64_t self, unsigned pid)
 struct owner owner_self(struct ledger *l)
 {
 	uint64_t self = atomic_load_explicit(&l->self, memory_order_relaxed);
-	unsigned pid = owner_process(), slot, nonce;
+	unsigned pid = pid_own(), slot, nonce;
 	struct stamp now;
 	int saved = errno;
 
@@ -363,7 +334,7 @@ void ledger_adopt(struct ledger *l)
 {
 	uint64_t self = atomic_load_explicit(&l->self, memory_order_relaxed), claim;
 	unsigned slot = (unsigned)(self >> 12 & 0x3ff), nonce = (unsigned)(self & 0xfff);
-	unsigned pid = owner_process();
+	unsigned pid = pid_own();
 	struct layout_owner *at = slot_at(l, slot);
 	struct claim c;
 	int saved = errno;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "ledger/carry.h"
+#include "base/pid.h"
 #include "ledger/internal.h"
 
 enum { SWEEP_PER_RESERVE = 4 };
@@ -51,7 +52,7 @@ static struct span facts_fill(const struct record_new *rec, uint64_t id, struct 
 	memset(f, 0, sizeof(*f));
 	f->settings = rec->settings;
 	f->maker_boot = now.boot;
-	f->maker_pid = owner_process();
+	f->maker_pid = pid_own();
 	if (rec->place)
 		memcpy(f->place, rec->place, LEDGER_HASH);
 	memcpy(f->fingerprint, rec->fingerprint, LEDGER_HASH);
