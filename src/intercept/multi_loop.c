@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "intercept/multi_notify.h"
+#include "intercept/notice.h"
 #include "intercept/pseudo.h"
 #include "intercept/serve.h"
 #include "intercept/shadow.h"
@@ -167,8 +168,10 @@ void loop_begin(struct multi *m)
 	if (m->bell && !m->forked)
 		bell_clear(m->bell);
 	courier_batch_begin();
+	notice_batch_begin();
 	queue_step(m);
 	courier_batch_end();
+	notice_batch_end();
 }
 
 /* A handle that has no shadow: libcurl made it (a server's push), or there was no memory. */

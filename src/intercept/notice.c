@@ -1,6 +1,10 @@
 /* See notice.h. A line that cannot be written is counted: the host is never made to wait for its
  * log. The count is in the ledger, if there is one, and in the log itself: behind the next line
- * that could be written, else by a last try when the process exits. */
+ * that could be written, else by a last try when the process exits.
+ *
+ * A batch belongs to one call of the program's loop and to its thread; what it holds back is the
+ * process's, so that exit(3) out of a callback finds it. One that a callback jumped out of ends
+ * with the next one. */
 #include "intercept/notice.h"
 
 #include <errno.h>
@@ -8,8 +12,15 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+enum { HELD_MOST = 64 * 1024 };
+
 /* Lines of this process that were lost and not told of yet. */
 static atomic_ullong untold;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct buf held; /* lines that a batch holds back */
+static atomic_bool prepared, exiting;
+static __thread bool batching;
 
 struct event notice_event(const struct process *p, const char *name)
 {
@@ -39,43 +50,110 @@ static void tell_lost(const struct process *p)
 		atomic_fetch_add_explicit(&untold, lines, memory_order_relaxed);
 }
 
+static void note_lost(size_t lines)
+{
+	struct ledger *ledger = process_ledger_opened();
+
+	atomic_fetch_add_explicit(&untold, lines, memory_order_relaxed);
+	for (size_t i = 0; i < lines && ledger; i++)
+		ledger_count(ledger, COUNT_events_lost);
+}
+
+/* --- batches --- */
+
+static void write_held(const struct process *p)
+{
+	struct buf lines;
+	size_t lost;
+
+	pthread_mutex_lock(&lock);
+	lines = held;
+	held = (struct buf){0};
+	pthread_mutex_unlock(&lock);
+	if (lines.n) {
+		lost = event_append(p->events_path, span_buf(&lines));
+		note_lost(lost);
+		if (!lost)
+			tell_lost(p);
+	}
+	buf_free(&lines);
+}
+
+/* False: it is to be written at once. */
+static bool hold_back(const struct process *p, const struct event *event)
+{
+	size_t before;
+	bool kept, full;
+
+	/* Relaxed: what is held back a moment too late goes with the process, as its thread does.
+	 */
+	if (!batching || !p->events_path[0] || atomic_load_explicit(&exiting, memory_order_relaxed))
+		return false;
+	pthread_mutex_lock(&lock);
+	before = held.n;
+	event_format(&held, event, clock_now());
+	kept = !held.failed;
+	if (!kept) {
+		held.failed = false;
+		held.n = before;
+	}
+	full = held.n >= HELD_MOST;
+	pthread_mutex_unlock(&lock);
+	if (full)
+		write_held(p);
+	return kept;
+}
+
 static void at_exit(void)
 {
 	int saved = errno;
 
+	atomic_store_explicit(&exiting, true, memory_order_relaxed);
+	write_held(process_get());
 	if (atomic_load_explicit(&untold, memory_order_relaxed))
 		tell_lost(process_get());
 	errno = saved;
 }
 
-/* The parent tells of what it lost. */
-static void in_child(void)
+static void prepare(void)
 {
-	atomic_store_explicit(&untold, 0, memory_order_relaxed);
-}
-
-static void note_lost(void)
-{
-	static atomic_bool prepared;
-
-	if (!atomic_exchange_explicit(&prepared, true, memory_order_relaxed)) {
-		pthread_atfork(NULL, NULL, in_child);
+	/* Relaxed: who is first registers; nothing is published by it. */
+	if (!atomic_load_explicit(&prepared, memory_order_relaxed) &&
+	    !atomic_exchange_explicit(&prepared, true, memory_order_relaxed))
 		atexit(at_exit);
-	}
-	atomic_fetch_add_explicit(&untold, 1, memory_order_relaxed);
 }
+
+void notice_batch_begin(void)
+{
+	notice_batch_end();
+	prepare();
+	batching = true;
+}
+
+void notice_batch_end(void)
+{
+	int saved = errno;
+
+	if (!batching)
+		return;
+	batching = false;
+	write_held(process_get());
+	errno = saved;
+}
+
+/* --- one line --- */
 
 void notice_send(const struct process *p, const struct event *event)
 {
-	struct ledger *ledger = process_ledger_opened();
 	int saved = errno;
 
-	if (put(p, event)) {
-		tell_lost(p);
-	} else {
-		note_lost();
-		if (ledger)
-			ledger_count(ledger, COUNT_events_lost);
+	if (!hold_back(p, event)) {
+		if (put(p, event)) {
+			tell_lost(p);
+		} else {
+			prepare();
+			note_lost(1);
+		}
 	}
 	errno = saved;
 }
@@ -87,4 +165,24 @@ void notice_warning(const struct process *p, const char *reason, const char *tex
 	event.reason = reason;
 	event.text = text;
 	notice_send(p, &event);
+}
+
+/* --- fork --- */
+
+void notice_fork_prepare(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void notice_fork_parent(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* The parent writes what it held back, and tells of what it lost. */
+void notice_fork_child(void)
+{
+	buf_reset(&held);
+	atomic_store_explicit(&untold, 0, memory_order_relaxed);
+	pthread_mutex_unlock(&lock);
 }

@@ -12,4 +12,16 @@ void notice_send(const struct process *p, const struct event *event);
 
 void notice_warning(const struct process *p, const char *reason, const char *text);
 
+/* What is sent between these two by this thread is written together, at the end, in one write. For
+ * one call of the program's loop, in which many writes may end: their lines are in the log before
+ * the call returns and the program can learn of any of the ends. Lines of a process that dies by
+ * a signal or _exit(2) in a callback of that same call are lost; the ledger has the writes. */
+void notice_batch_begin(void);
+void notice_batch_end(void);
+
+/* Locks around fork(2). */
+void notice_fork_prepare(void);
+void notice_fork_parent(void);
+void notice_fork_child(void);
+
 #endif

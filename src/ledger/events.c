@@ -1,4 +1,4 @@
-/* The event log: one line, one write(2), on a descriptor opened for it.
+/* The event log: one line, or some of one moment, one write(2), on a descriptor opened for it.
  *
  * O_APPEND makes lines of many processes land whole one after the other. Whatever a program put
  * into a name is escaped, and invalid UTF-8 replaced, so that each line is one JSON object. A line
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/filesize.h"
+#include "base/pid.h"
 
 enum { HIGH_FD = 10, KEY_SHOWN = 8, HASH_SHOWN = 8, LINE_ROOM = 4096 };
 
@@ -181,7 +182,7 @@ void event_format(struct buf *out, const struct event *e, struct stamp now)
 	add_text(out, NAME("event"), e->event, SIZE_MAX);
 	add_text(out, NAME("run"), e->run, SIZE_MAX);
 	add_text(out, NAME("scope"), e->scope, SIZE_MAX);
-	add_number(out, NAME("pid"), getpid());
+	add_number(out, NAME("pid"), pid_own());
 	add_exe(out);
 	add_text(out, NAME("mode"), e->mode, SIZE_MAX);
 	add_text(out, NAME("operation"), e->operation, SIZE_MAX);
@@ -275,27 +276,50 @@ bool event_log_is_full(const char *path)
 	return full;
 }
 
-int event_write(const char *path, const struct event *event)
+static size_t lines_in(struct span text)
+{
+	size_t lines = 0;
+
+	for (size_t i = 0; i < text.n; i++)
+		lines += text.p[i] == '\n';
+	return lines;
+}
+
+static size_t write_all(int fd, struct span lines)
 {
 	struct filesize_guard guard;
+	ssize_t n;
+
+	filesize_enter(&guard);
+	do
+		n = write(fd, lines.p, lines.n);
+	while (n < 0 && errno == EINTR);
+	filesize_leave(&guard);
+	return n < 0 ? 0 : (size_t)n;
+}
+
+size_t event_append(const char *path, struct span lines)
+{
+	int saved = errno, fd = open_log(path);
+	size_t done = 0;
+
+	if (fd >= 0) {
+		let_group_write(fd);
+		done = write_all(fd, lines);
+		close(fd);
+	}
+	errno = saved;
+	return lines_in((struct span){lines.p + done, lines.n - done});
+}
+
+int event_write(const char *path, const struct event *event)
+{
 	struct buf line = {0};
-	ssize_t n = -1;
-	int fd = -1, saved = errno;
+	size_t lost = 1;
 
 	event_format(&line, event, clock_now());
 	if (!line.failed)
-		fd = open_log(path);
-	if (fd >= 0) {
-		let_group_write(fd);
-		filesize_enter(&guard);
-		do
-			n = write(fd, line.data, line.n);
-		while (n < 0 && errno == EINTR);
-		filesize_leave(&guard);
-		close(fd);
-	}
-	n = n >= 0 && (size_t)n == line.n ? 0 : -1;
+		lost = event_append(path, span_buf(&line));
 	buf_free(&line);
-	errno = saved;
-	return (int)n;
+	return lost ? -1 : 0;
 }

@@ -47,7 +47,11 @@ int event_log_try(const char *path);
 /* Whether the disk has no room for another line there. Nothing is written. */
 bool event_log_is_full(const char *path);
 
-/* 0, or -1 when the line was lost. Keeps errno. The file is made 0600 when missing. */
+/* Lines of event_format, in one write. Returns how many of them are lost: not in the log, or not
+ * whole. Keeps errno. The file is made 0600 when missing. */
+size_t event_append(const char *path, struct span lines);
+
+/* One line: 0, or -1 when it was lost. Keeps errno. The file is made 0600 when missing. */
 int event_write(const char *path, const struct event *event);
 
 #endif
