@@ -442,16 +442,14 @@ void fetch_plan(const struct writing *w, struct courier_plan *plan)
 
 bool fetch_give_form(struct shadow *s)
 {
-	bool ours = request_body_kind(&s->options) == REQUEST_MIME, good;
-
-	if (!ours && !s->capture.mime) /* most requests */
+	if (request_body_kind(&s->options) != REQUEST_MIME) /* most requests */
 		return true;
-	good = capture_give_back(&s->capture, s->flavour, s->handle, &s->options);
-	if (ours && s->unsent.type)
+	if (s->unsent.type)
 		unsent_forget(s);
-	if (ours && good)
-		capture_note_use(&s->capture);
-	return good || !ours;
+	if (!capture_give_back(&s->capture, s->flavour, s->handle, &s->options))
+		return false;
+	capture_note_use(&s->capture);
+	return true;
 }
 
 size_t fetch_read(char *out, size_t size, size_t n, void *reader)

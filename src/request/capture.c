@@ -461,6 +461,8 @@ bool capture_give_back(struct capture *c, const struct flavour *fl, CURL *progra
 	curl_mime *mime = c->mime;
 	enum touched touched;
 
+	if (options->kind != HTTP_MIME)
+		return true;
 	if ((!mime && !c->read) || c->busy)
 		return !c->stuck;
 	touched = touch(c, fl, options, FOR_HEAD);

@@ -76,9 +76,10 @@ bool capture_copy(struct capture *to, struct capture *from, const struct flavour
  * handle must not get it. */
 bool capture_keeps(struct capture *c, const struct flavour *fl, const curl_mime *mime);
 
-/* Before libcurl itself performs or duplicates `program`. False: a part of the form has no way back
- * to its beginning. libcurl would have found out itself (CURLE_SEND_FAIL_REWIND) on the handle that
- * read it; on this one it would send the form without that part's bytes. */
+/* Before libcurl itself performs or duplicates `program`. A form that is not what `program` would
+ * send stays where it is: to set it would make a form of the request. False: a part of the form has
+ * no way back to its beginning. libcurl would have found out itself (CURLE_SEND_FAIL_REWIND) on the
+ * handle that read it; on this one it would send the form without that part's bytes. */
 bool capture_give_back(struct capture *c, const struct flavour *fl, CURL *program,
                        const struct options *options);
 /* An HTTPPOST list with a part that is read by a callback, which nothing can rewind. */

@@ -409,6 +409,29 @@ static void test_no_way_back(void **state)
 	finish(&p);
 }
 
+/* To set a form is to choose the method: it does not come between a program and what it has set
+ * since.
+ */
+static void test_another_kind_since(void **state)
+{
+	struct program p;
+	char *method = NULL;
+
+	(void)state;
+	start(&p);
+	two_fields(&p);
+	assert_int_equal(render(&p, LIMIT), CAPTURE_DONE);
+	forget(&p);
+	set(&p, CURLOPT_HTTPGET, 1);
+	assert_true(capture_give_back(&p.capture, flavour_here(), p.curl, &p.options));
+	assert_ptr_equal(p.capture.mime, p.mime);
+	set(&p, CURLOPT_URL, (uintptr_t) "http://127.0.0.1:1/");
+	assert_int_equal(curl_easy_perform(p.curl), CURLE_COULDNT_CONNECT);
+	curl_easy_getinfo(p.curl, CURLINFO_EFFECTIVE_METHOD, &method);
+	assert_string_equal(method, "GET");
+	finish(&p);
+}
+
 /* A copy of a handle has a form that only libcurl knows: it is rendered from a copy of ours, and
  * whose turn it is does not matter to what comes out. */
 static void test_copied(void **state)
@@ -577,7 +600,7 @@ int main(void)
 	        cmocka_unit_test(test_no_way_back), cmocka_unit_test(test_no_descriptor),
 	        cmocka_unit_test(test_freed),       cmocka_unit_test(test_rendered),
 	        cmocka_unit_test(test_short),       cmocka_unit_test(test_copied),
-	        cmocka_unit_test(test_not_copied),
+	        cmocka_unit_test(test_not_copied),  cmocka_unit_test(test_another_kind_since),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
