@@ -349,6 +349,7 @@ int options_copy(struct options *to, const struct options *from)
 	to->kind = from->kind;
 	to->no_body = from->no_body;
 	to->upload = from->upload;
+	to->puts = from->puts;
 	to->failed = from->failed;
 	to->change = from->change;
 	if (copy_post(to, from) != 0)

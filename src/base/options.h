@@ -48,7 +48,8 @@ struct options {
 	size_t room;
 	enum http_kind kind; /* set.method, without CUSTOMREQUEST */
 	bool no_body;        /* set.opt_no_body */
-	bool upload;         /* set.upload: goes before `kind` when the request is made */
+	bool upload; /* UPLOAD is set; request_settle says what another `kind` makes of it */
+	bool puts;   /* with another `kind` it is known to be a PUT all the same */
 	/* POSTFIELDS, COPYPOSTFIELDS and POSTFIELDSIZE(_LARGE) are kept here and not in the list.
 	 */
 	const char *post;     /* what POSTFIELDS points to, or `post_copy`; null: none */

@@ -61,6 +61,7 @@ static enum way choose(struct shadow *s, struct decision *d)
 
 	if (process->state == PROCESS_OFF)
 		return WAY_LIBCURL;
+	request_settle(&s->options, s->flavour);
 	if (request_target_update(&s->target, s->flavour, &s->options) != 0 || !s->target.valid)
 		return replay_would_stop(s, process) ? stopped(s, d) : WAY_LIBCURL;
 	if (process->state == PROCESS_BROKEN)

@@ -3,9 +3,9 @@
  * `options` follows what the calls of setopt made of libcurl's own state; here it is only read.
  * NOBODY goes before all kinds: it takes away a POSTFIELDS too, and CUSTOMREQUEST then names the
  * method of a request without a body. A handle that has UPLOAD on and another kind set afterwards
- * is an upload for a libcurl before 8.1 (unless its distributor mended CVE-2023-28322) and of that
- * other kind for later ones: the method given is the later one's, the body is said to be an
- * upload's, so that nobody relies on bytes that might not be sent. */
+ * is an upload for some libcurls and of that other kind for the rest (upload.c). Where it is not
+ * known, or an upload, the body is said to be an upload's, so that nobody relies on bytes that
+ * might not be sent. */
 #include "request/request.h"
 
 #include <string.h>
@@ -27,6 +27,8 @@ const char *request_method(const struct options *options)
 
 	if (custom)
 		return custom;
+	if (options->puts && is_half_upload(options) && !options->no_body)
+		return "PUT";
 	switch (kind_of(options)) {
 	case HTTP_POST:
 	case HTTP_FORM:

@@ -40,6 +40,11 @@ enum request_body {
 	REQUEST_UPLOAD    /* UPLOAD / PUT */
 };
 
+/* Before the functions below are asked: what this libcurl makes of UPLOAD with another kind of
+ * request set after it. Costs nothing where a program has not set both. May be called again and
+ * again. */
+void request_settle(struct options *options, const struct flavour *fl);
+
 /* "POST", "PUT", CUSTOMREQUEST's text, ... Borrowed from `options`. */
 const char *request_method(const struct options *options);
 enum request_body request_body_kind(const struct options *options);
