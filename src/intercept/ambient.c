@@ -67,10 +67,13 @@ static const char *proxy_for(bool secure, const char **name)
 	return env_first(secure ? https : http, name);
 }
 
-/* What libcurl says in its verbose text when it takes a proxy from the environment. Where NOPROXY
- * names hosts only libcurl knows whether it looked. */
-static int say_proxy(struct ambient *a, const char *name, const char *proxy)
+/* What libcurl says in its verbose text when it takes a proxy, or the hosts that need none, from
+ * the environment. Where NOPROXY names hosts only libcurl knows whether it looked for a proxy. */
+static int say_proxy(struct ambient *a, const struct options *o, const char *name,
+                     const char *proxy)
 {
+	if (!options_long(o, CURLOPT_VERBOSE, 0))
+		return 0;
 	if (asprintf(&a->said, "Uses proxy env variable %s == '%s'\n", name, proxy) >= 0)
 		return 0;
 	a->said = NULL;
@@ -86,12 +89,14 @@ static int read_proxy(struct ambient *a, const struct options *o, const struct r
 {
 	bool secure = strcmp(t->scheme, "https") == 0;
 	static const char *const no_proxy[] = {"no_proxy", "NO_PROXY", NULL};
-	const char *name, *unused, *none = options_text(o, CURLOPT_NOPROXY);
-	const char *proxy = proxy_for(secure, &name), *other = proxy_for(!secure, &unused);
+	const char *name, *from, *unused, *none = options_text(o, CURLOPT_NOPROXY);
+	const char *proxy = proxy_for(secure, &from), *other = proxy_for(!secure, &unused);
 
 	if (!none) {
-		none = env_first(no_proxy, &unused);
+		none = env_first(no_proxy, &name);
 		if (add(a, CURLOPT_NOPROXY, none ? none : "") != 0)
+			return -1;
+		if (none && say_proxy(a, o, name, none) != 0)
 			return -1;
 	}
 	if (options_text(o, CURLOPT_PROXY) || options_text(o, CURLOPT_PRE_PROXY))
@@ -102,8 +107,7 @@ static int read_proxy(struct ambient *a, const struct options *o, const struct r
 		if (!a->proxy[0] || !a->proxy[1])
 			return -1;
 	}
-	if (proxy && (!none || !*none) && options_long(o, CURLOPT_VERBOSE, 0) &&
-	    say_proxy(a, name, proxy) != 0)
+	if (proxy && (!none || !*none) && say_proxy(a, o, from, proxy) != 0)
 		return -1;
 	return add(a, CURLOPT_PROXY, proxy ? proxy : "");
 }

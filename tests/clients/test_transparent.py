@@ -66,6 +66,22 @@ def test_verbose_output_is_the_same(world, server):
     assert text(preload=False) == text()
 
 
+@pytest.mark.parametrize("name", ["no_proxy", "NO_PROXY"])
+def test_verbose_output_of_a_write_differs_by_its_key(world, server, name):
+    """Also what is said before the transfer begins: hosts without a proxy, from the environment."""
+    world.policy()
+    env = {"no_proxy": None, name: "localhost,127.0.0.1"}
+
+    def text(**more):
+        found = world.run(["curl", "-q", "-sv", "-d", "x", server.base + "/orders"], text=False, **env, **more).err
+        lines = re.sub(rb"req-\d+|port \d+|after \d+ ms", b"N", found).splitlines()
+        return [x for x in lines if not x.startswith(b"> Idempotency-Key: ")]
+
+    native = text(preload=False)
+    assert native[0] == b"* Uses proxy env variable %s == 'localhost,127.0.0.1'" % name.encode()
+    assert text() == native
+
+
 def test_the_built_in_meter_is_drawn(world, server):
     """curl with its answer in a file: heading, first and last row, speeds and times aside."""
     world.policy(match="POST http://127.0.0.1:*/orders")
