@@ -15,7 +15,7 @@
 #include "request/capture.h"
 
 /* IN_A_ROW: what a program's multi is kept with before it may look after its other transfers. */
-enum { PAUSED_US = 10000, LOOPED_PAUSED_US = 50000, IN_A_ROW = 16 };
+enum { PAUSED_US = 10000, LOOPED_PAUSED_US = 50000, ASKED_US = 1000, IN_A_ROW = 16 };
 
 /* Between two steps: progress and deadlines. False: they have ended the call. */
 static bool watch(struct writing *w, int64_t *patience_us)
@@ -212,7 +212,7 @@ static enum step drained(struct writing *w)
 	}
 	w->body_size = w->source.size;
 	w->in.body = payload_bytes(w->payload);
-	w->serving.player.sink.upload_size = w->source.size > 0 ? w->source.size : 0;
+	w->serving.player.sink.upload_size = w->source.size;
 	return known(w);
 }
 
@@ -235,8 +235,11 @@ static enum step read_stream(struct writing *w)
 	return breathe(w);
 }
 
+/* The progress callback may be what ends a pause: curl lets its stdin go on there, and pauses again
+ * where nothing has come. libcurl would ask as fast as it can. */
 static enum step stream_paused(struct writing *w)
 {
+	bool was_resumed = is_resumed(w);
 	int64_t patience_us;
 
 	if (!watch(w, &patience_us))
@@ -244,7 +247,7 @@ static enum step stream_paused(struct writing *w)
 	if (!is_resumed(w))
 		return paused(w, patience_us);
 	w->stage = read_stream;
-	return STEP_AGAIN;
+	return was_resumed ? STEP_AGAIN : paused(w, ASKED_US);
 }
 
 static enum step read_over(struct writing *w, enum body_drained result)
@@ -253,6 +256,7 @@ static enum step read_over(struct writing *w, enum body_drained result)
 	case BODY_DRAINED:
 		return drained(w);
 	case BODY_PAUSED:
+		w->serving.player.ticked_us = 0; /* progress is shown after each read */
 		w->stage = stream_paused;
 		return STEP_AGAIN;
 	case BODY_ABORTED:
@@ -304,7 +308,7 @@ static enum step rendered(struct writing *w, struct captured *out)
 	w->body_type = out->type;
 	w->in.body = payload_bytes(out->body);
 	w->in.content_type = span_of(out->type);
-	w->serving.player.sink.upload_size = out->size > 0 ? out->size : 0;
+	w->serving.player.sink.upload_size = out->size;
 	return known(w);
 }
 

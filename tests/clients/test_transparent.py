@@ -122,6 +122,20 @@ def test_a_protected_write_differs_by_its_key_only(world, server, name):
     assert ours[2:] == native[2:] and without_verdict(ours[1]) == native[1]
 
 
+def test_stdin_that_is_not_ready(world, server):
+    """`curl -T .` pauses where nothing is there, and goes on in its progress callback. Nobody knows how much will come."""
+    world.policy(match="PUT http://127.0.0.1:*/orders")
+    line = "(echo a; sleep 0.2; echo b; sleep 0.2; echo c) | curl -q -v -T . %s/orders" % server.base
+
+    def run(preload):
+        server.reset()
+        result = world.run(["sh", "-c", line], preload=preload)
+        return result.seconds, re.split(r"[\r\n]+", result.err.strip())[-1].split()[:6], [r.body for r in server.requests]
+    (took, *ours), (natively, *native) = run(True), run(False)
+    assert ours == native and server.executions == 1
+    assert took < natively + 0.5
+
+
 def without_verdict(out):
     return b"\n".join(x for x in out.split(b"\n") if not x.startswith(b"Sendonce-Verdict: "))
 

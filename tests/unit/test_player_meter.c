@@ -107,6 +107,22 @@ static void speed_of_what_is_over_at_once(void **state)
 	finish(&p);
 }
 
+/* Chunked: what has gone is all that can be told. */
+static void size_of_the_body_may_be_unknown(void **state)
+{
+	struct player_sink sink = {.write = swallow, .upload_size = -1};
+	struct player_phase phase = {.sent = true, .uploaded = 19};
+	struct player p;
+
+	(void)state;
+	begin(&p, &sink);
+	player_tick(&p, &(struct player_phase){.resolved = true}, START);
+	answer(&p, "15", 15);
+	player_tick(&p, &phase, START + SECOND);
+	assert_non_null(strstr(seen(&p), "\r100    34  100    15    0    19     15     19"));
+	finish(&p);
+}
+
 static void size_of_the_answer_may_be_unknown(void **state)
 {
 	struct player_sink sink = {.write = swallow, .upload_size = 0};
@@ -226,6 +242,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(rows_of_one_write),
 	        cmocka_unit_test(speed_of_what_is_over_at_once),
+	        cmocka_unit_test(size_of_the_body_may_be_unknown),
 	        cmocka_unit_test(size_of_the_answer_may_be_unknown),
 	        cmocka_unit_test(an_error_ends_it_as_well),
 	        cmocka_unit_test(who_gets_one),
