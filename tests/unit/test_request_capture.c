@@ -471,6 +471,7 @@ static void test_copied(void **state)
 	        capture_keeps(&copy.capture, flavour_here(), NULL)); /* one of its own is set */
 	assert_false(copy.capture.copied);
 	finish(&copy);
+	assert_int_equal(f.frees, 3); /* the program's, libcurl's copy and ours */
 }
 
 /* What cannot be copied is not: another kind of body, and a form that is being rendered. */
