@@ -80,7 +80,7 @@ static void drive_end(struct courier *c, struct attempt *a, CURLcode code, bool 
 	if (a->stays && code == CURLE_OK)
 		stay_keep(a, easy);
 	else
-		courier_give_easy(c, easy, !a->cookie_engine);
+		courier_give_easy(c, easy, !a->cookie_engine && !(a->work & WORK_CANCEL));
 	a->calls.ended(a->ctx, a->tape, &end);
 	tape_finish(a->tape, &end);
 	a->calls.release(a->ctx);

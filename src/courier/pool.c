@@ -165,7 +165,8 @@ CURL *courier_take_easy(struct courier *c)
 }
 
 /* A handle whose cookie engine was on is not used again: reset does not switch the engine off, and
- * in 7.88 loses the list of cookie files. */
+ * in 7.88 loses the list of cookie files. Nor is one that was taken out midway: where it had waited
+ * for a connection it keeps its buffer, and then takes no BUFFERSIZE. */
 void courier_give_easy(struct courier *c, CURL *easy, bool clean)
 {
 	if (!easy)

@@ -85,6 +85,31 @@ static void host_limit_late(void)
 	remove_all(t, 3);
 }
 
+/* As `curl -Z --retry`: all wait for the first one to say whether it can be shared, and end by
+ * their deadline; then the same handles again. */
+static void waiting_again(void)
+{
+	struct transfer t[3];
+
+	loop.silent = true;
+	for (int i = 0; i < 3; i++) {
+		transfer_post(&t[i], names[i], url, "?late=1&times=1");
+		curl_easy_setopt(t[i].easy, CURLOPT_PIPEWAIT, 1L);
+		curl_easy_setopt(t[i].easy, CURLOPT_BUFFERSIZE, 30000L);
+		curl_easy_setopt(t[i].easy, CURLOPT_TIMEOUT_MS, i == 0 ? 400L : 250L);
+		loop_add(&loop, &t[i]);
+	}
+	loop_run(&loop);
+	for (int i = 0; i < 3; i++) {
+		printf("%s: %d\n", names[i], (int)t[i].code);
+		loop_remove(&loop, &t[i]);
+		curl_easy_setopt(t[i].easy, CURLOPT_TIMEOUT_MS, 5000L);
+		loop_add(&loop, &t[i]);
+	}
+	loop_run(&loop);
+	remove_all(t, 3);
+}
+
 static void max_connects(void)
 {
 	limited(CURLMOPT_MAXCONNECTS, 1L, 1);
@@ -617,6 +642,7 @@ static const struct loop_case cases[] = {
         {"host-limit-connecting", host_limit_connecting},
         {"host-limit-late", host_limit_late},
         {"total-limit", total_limit},
+        {"waiting-again", waiting_again},
         {"max-connects", max_connects},
         {"pipelining", pipelining},
         {"timer-calls", timer_calls},
