@@ -42,9 +42,13 @@ void bounds_give_up(const struct flavour *fl, uint64_t owner)
 	if (!owner)
 		return;
 	pthread_mutex_lock(&courier_table_lock);
-	for (struct courier *c = courier_table; c; c = c->next)
-		if (c->bounded && c->fl == fl && c->bounds.owner == owner)
-			c->bounds.owner = 0;
+	for (struct courier *c = courier_table; c; c = c->next) {
+		if (!c->bounded || c->fl != fl || c->bounds.owner != owner)
+			continue;
+		pthread_mutex_lock(&c->lock); /* who drives reads it under that one */
+		c->bounds.owner = 0;
+		pthread_mutex_unlock(&c->lock);
+	}
 	pthread_mutex_unlock(&courier_table_lock);
 }
 
