@@ -80,7 +80,7 @@ static bool add_header(struct rendering *r, const char *line)
 static bool make_headers(struct rendering *r, const struct options *o)
 {
 	const struct curl_slist *l = options_pointer(o, CURLOPT_HTTPHEADER);
-	bool ok = add_header(r, r->purpose == FOR_BODY ? "Expect:" : "Expect: 100-continue");
+	bool ok = add_header(r, "Expect: 100-continue");
 
 	for (; ok && l; l = l->next) {
 		if (shapes_form(l->data))
@@ -188,7 +188,7 @@ static enum capture_result feed(struct rendering *r, const char *data, size_t n)
 	default:
 		break;
 	}
-	if (r->purpose == FOR_END && !had_head && rendered_has_head(&r->rendered))
+	if (r->purpose != FOR_HEAD && !had_head && rendered_has_head(&r->rendered))
 		say(r, "HTTP/1.1 100 Continue\r\n\r\n");
 	return payload_size(r->rendered.body) > r->limit ? CAPTURE_OVERSIZE : CAPTURE_DONE;
 }
