@@ -185,17 +185,17 @@ static void socket_calls(void)
 	finish(&t);
 }
 
-/* Each message's handle goes in again at once, with another body. */
+/* Each message's handle goes in again at once, with another body, four times. */
 static void readded(void)
 {
 	struct transfer t[2];
 	char body[2][40];
-	int rounds = 0, good = 0, left;
+	int rounds[2] = {0}, good = 0, left;
 	CURLMsg *msg;
 
 	add_some(t, 2, "?late=0.05");
 	loop.unread = loop.silent = true;
-	while (rounds < 8) {
+	while (rounds[0] + rounds[1] < 8) {
 		loop_turn(&loop, 200);
 		while ((msg = curl_multi_info_read(loop.multi, &left))) {
 			CURL *easy = msg->easy_handle;
@@ -203,9 +203,10 @@ static void readded(void)
 
 			good += msg->data.result == CURLE_OK;
 			curl_multi_remove_handle(loop.multi, easy);
-			snprintf(body[i], sizeof(body[i]), "{\"round\":%d}", ++rounds);
+			snprintf(body[i], sizeof(body[i]), "{\"by\":%d,\"round\":%d}", i,
+			         ++rounds[i]);
 			curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body[i]);
-			if (rounds < 8)
+			if (rounds[i] < 4)
 				curl_multi_add_handle(loop.multi, easy);
 		}
 	}

@@ -5,10 +5,12 @@ statuses, how often its callbacks ran, what is on the wire but for the key. How 
 libcurl asks for a timer or a descriptor, may differ a little. The cases wait much and compute little, so they run
 several at a time ahead of the tests that judge them. `make soak` runs every case by every kind of loop.
 """
+import glob
 import os
 import re
 import tempfile
 import time
+import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -75,7 +77,7 @@ HABITS = {
     "pipelining": (5, 5, None),
     "timer-calls": (1, 1, None),
     "socket-calls": (1, 1, None),
-    "readded": (9, 9, None),
+    "readded": (8, 8, None),
     "shared": (8, 8, None),
     "other-thread": (2, 2, None),
     "fork-child": (1, 1, None),
@@ -301,9 +303,13 @@ def test_memcheck(world, server, program, case):
     if SAN:
         return
     world.policy(**RULE)
-    report = world.path("memcheck.xml")
+    report = world.path("memcheck.%p.xml")  # a child has one of its own
     result = world.run(["valgrind", "--quiet", "--xml=yes", "--xml-file=" + report, "--leak-check=full", "--show-leak-kinds=definite",
                         "--num-callers=30", *argv(program, case, "epoll", server.base)], timeout=120)
     assert result.rc == 0 and result.out.splitlines()[-1].startswith("cost "), result
-    found = complaints(report)
-    assert not found, "\n\n".join(found)
+    reports = {path: ElementTree.parse(path) for path in glob.glob(world.path("memcheck.*.xml"))}
+    pids = [x.findtext("pid") for x in reports.values()]
+    # a child puts what its parent has under way out of its mind, and frees none of it: that is its copy of memory in use
+    children = {path for path, x in reports.items() if x.findtext("ppid") in pids}
+    found = [text for path in reports for text in complaints(path) if path not in children or not text.startswith("Leak_")]
+    assert len(reports) - len(children) == 1 and not found, "\n\n".join(found)
