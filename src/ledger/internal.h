@@ -116,7 +116,8 @@ void futex_wake_one(shared64 *word);
 /* A lock whose holder may die: locks are stolen from the dead at once, from anybody else after 15
  * s. Returns the token to unlock with. */
 uint64_t lock_take(struct ledger *l, shared64 *lock);
-/* The same without waiting: 0 when somebody alive has it. */
+/* The same without waiting: 0 when somebody has it who lives, or may live and took it 15 s ago or
+ * later. */
 uint64_t lock_try(struct ledger *l, shared64 *lock);
 void lock_drop(shared64 *lock, uint64_t token);
 bool lock_held(shared64 *lock, uint64_t token);

@@ -120,18 +120,25 @@ static uint64_t lock_word(struct owner self, int64_t now_us)
 	       (uint64_t)(now_us >> 10) << 23;
 }
 
-/* May the lock be taken away? The dead lose it at once. So does a holder whose time lies in the
- * future (another boot) or is 15 s old: no critical section takes a thousandth of that. */
+static enum owner_life lock_life(struct ledger *l, uint64_t word)
+{
+	return owner_life(l, (unsigned)(word >> 1 & 0x3ff), (unsigned)(word >> 11 & 0xfff),
+	                  clock_now());
+}
+
+/* Its time lies in the future (another boot) or is 15 s old: no critical section takes a
+ * thousandth of that. */
+static bool lock_stale(uint64_t word)
+{
+	uint64_t at = word >> 23, at_now = (uint64_t)clock_coarse_us() >> 10;
+
+	return at > at_now || at_now - at > LEASE_SECONDS * UINT64_C(1000000) >> 10;
+}
+
+/* May the lock be taken away? The dead lose it at once. */
 static bool lock_abandoned(struct ledger *l, uint64_t word)
 {
-	struct stamp now = clock_now();
-	uint64_t at = word >> 23, at_now = (uint64_t)clock_coarse_us() >> 10;
-	enum owner_life life =
-	        owner_life(l, (unsigned)(word >> 1 & 0x3ff), (unsigned)(word >> 11 & 0xfff), now);
-
-	if (life == OWNER_DEAD || at > at_now)
-		return true;
-	return at_now - at > LEASE_SECONDS * UINT64_C(1000000) >> 10;
+	return lock_life(l, word) == OWNER_DEAD || lock_stale(word);
 }
 
 /* One bounded sleep; true when the lock may be stolen. */
@@ -174,12 +181,21 @@ uint64_t lock_take(struct ledger *l, shared64 *lock)
 	}
 }
 
+/* Whoever is seen to live keeps the place it fills, however long it stands still: there are others,
+ * and its next store would go into a record that is another's by then. */
+static bool lock_orphaned(struct ledger *l, uint64_t word)
+{
+	enum owner_life life = lock_life(l, word);
+
+	return life == OWNER_DEAD || (life != OWNER_ALIVE && lock_stale(word));
+}
+
 uint64_t lock_try(struct ledger *l, shared64 *lock)
 {
 	uint64_t mine = lock_word(owner_self(l), clock_coarse_us());
 	uint64_t seen = atomic_load_explicit(lock, memory_order_relaxed);
 
-	if (seen != 0 && !lock_abandoned(l, seen))
+	if (seen != 0 && !lock_orphaned(l, seen))
 		return 0;
 	/* Acquire: as in lock_take. */
 	return atomic_compare_exchange_strong_explicit(lock, &seen, mine, memory_order_acquire,

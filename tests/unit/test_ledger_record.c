@@ -1020,6 +1020,29 @@ static void locks_of_the_dead_are_stolen(void **state)
 	assert_true(clock_boot_us() - start < 5 * SECOND);
 }
 
+/* A lock of 20 s ago. Of somebody who is seen to live a place stays, and any other lock goes. */
+static void a_place_stays_with_the_living(void **state)
+{
+	shared64 *lock = &record_at(l, 5)->lock;
+	uint64_t old;
+	pid_t pid;
+
+	(void)state;
+	old = lock_try(l, lock) - ((uint64_t)(20 * SECOND) >> 10 << 23);
+	atomic_store(lock, old);
+	assert_true(lock_try(l, lock) == 0);
+	assert_true(lock_take(l, lock) != 0);
+	pid = fork();
+	if (pid == 0) {
+		atomic_store(lock, 0);
+		_exit(lock_try(l, lock) ? 0 : 1);
+	}
+	waitpid(pid, NULL, 0);
+	assert_true(atomic_load(lock) != 0 && lock_try(l, lock) != 0); /* the dead keep nothing */
+	atomic_store(lock, UINT64_C(20) << 23);                        /* nobody's, of long ago */
+	assert_true(lock_try(l, lock) != 0);
+}
+
 /* Stopped for so long that its lock was taken away: what it publishes is void. */
 static void late_publication_is_lost(void **state)
 {
@@ -1354,6 +1377,7 @@ int main(void)
 	        CASE(slots_are_taken_from_the_silent_only),
 	        CASE(owners_come_and_go_by_the_thousand),
 	        CASE(locks_of_the_dead_are_stolen),
+	        CASE(a_place_stays_with_the_living),
 	        CASE(late_publication_is_lost),
 	        CASE(half_made_record_is_cleared_away),
 	        CASE(extents_of_the_dead_are_found),
