@@ -61,8 +61,9 @@ static void note_lost(size_t lines)
 
 /* --- batches --- */
 
-static void write_held(const struct process *p)
+static void write_held(void)
 {
+	const struct process *p;
 	struct buf lines;
 	size_t lost;
 
@@ -71,6 +72,7 @@ static void write_held(const struct process *p)
 	held = (struct buf){0};
 	pthread_mutex_unlock(&lock);
 	if (lines.n) {
+		p = process_get(); /* which is not made for nothing */
 		lost = event_append(p->events_path, span_buf(&lines));
 		note_lost(lost);
 		if (!lost)
@@ -100,7 +102,7 @@ static bool hold_back(const struct process *p, const struct event *event)
 	full = held.n >= HELD_MOST;
 	pthread_mutex_unlock(&lock);
 	if (full)
-		write_held(p);
+		write_held();
 	return kept;
 }
 
@@ -109,7 +111,7 @@ static void at_exit(void)
 	int saved = errno;
 
 	atomic_store_explicit(&exiting, true, memory_order_relaxed);
-	write_held(process_get());
+	write_held();
 	if (atomic_load_explicit(&untold, memory_order_relaxed))
 		tell_lost(process_get());
 	errno = saved;
@@ -137,7 +139,7 @@ void notice_batch_end(void)
 	if (!batching)
 		return;
 	batching = false;
-	write_held(process_get());
+	write_held();
 	errno = saved;
 }
 
