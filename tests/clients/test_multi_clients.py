@@ -13,9 +13,16 @@ from test_fault_table import ROUNDS, TABLE, cells, judge  # noqa: F401 (cells is
 
 SOAK = bool(os.environ.get("SENDONCE_SOAK"))
 SHORT = ["clean", "late", "closed", "cut-body"]
+# rows of the table that say nothing of a program. These ask libcurl for no redirects and no decoding:
+PLAIN = ["pycurl-multi", "pycurl-multi-read", "ruby-typhoeus", "ruby-curb", "perl-www-curl-multi", "xmlrpc-c"]
+AS_IT_CAME = {(p, n) for p in PLAIN for n in ("307", "303", "chunked-gzip")}
+# Sets another header list in the middle of a redirect, for which the courier follows with the first one (303: the GET keeps
+# its Content-Type); and gives its body again where the table's programs cannot (307).
+OF_ITS_OWN = {("php-symfony", "307"), ("php-symfony", "303")}
+TELLS_NO_MORE = {("xmlrpc-c", n) for n in ("401", "500", "503", "503-not-executed")}  # than the status, and gives up at 401
 ALSO_KEYS = ["curl-parallel", "pycurl-multi-read"]
 CELLS = [(p, n, k) for p in MULTI_PROGRAMS for n in (TABLE if SOAK else SHORT) for k in (False, True)
-         if SOAK or not k or p in ALSO_KEYS and n != "clean"]
+         if (p, n) not in AS_IT_CAME | OF_ITS_OWN | TELLS_NO_MORE and (SOAK or not k or p in ALSO_KEYS and n != "clean")]
 
 
 @pytest.mark.parametrize("time", range(1, ROUNDS + 1))
