@@ -155,6 +155,10 @@ void attempt_unlisten(struct attempt *a, struct listener *l);
 /* A listener has read on: a sender that waits for that may go on. */
 void attempt_played(struct attempt *a);
 
+/* Before its tape's info is read: what libcurl knows by now is there then. In a crowd nobody takes
+ * a look at a transfer under way that nobody asks for. Waits for the driver, not for long. */
+void attempt_look(struct attempt *a);
+
 struct attempt_phase {
 	bool resolved, connected, gated, ended;
 	bool queued; /* it may be waiting for others of its multi, and does not connect yet */

@@ -152,6 +152,8 @@ static unsigned drive_work_of(struct courier *c, struct attempt *a, int64_t now)
 		work |= WORK_ADD;
 	else if (a->state == ATTEMPT_QUEUED)
 		drive_due(c, a->again_us);
+	if (c->look && a->stale && a->state == ATTEMPT_FLYING)
+		work |= WORK_LOOK;
 	if (a->renew_us <= now)
 		work |= WORK_RENEW;
 	drive_due(c, a->renew_us <= now ? now + RENEW_US : a->renew_us);
@@ -192,6 +194,7 @@ static struct attempt *drive_collect(struct courier *c)
 		a->todo = todo;
 		todo = a;
 	}
+	c->look = false;
 	return todo;
 }
 
@@ -233,6 +236,8 @@ static void drive_act(struct courier *c, struct attempt *a)
 		drive_end(c, a, a->cancel_code, a->state == ATTEMPT_FLYING);
 		return;
 	}
+	if (work & WORK_LOOK)
+		snapshot_take(a);
 	if (work & WORK_RENEW) {
 		a->renew_us = courier_now() + RENEW_US;
 		a->calls.renew(a->ctx);
@@ -405,7 +410,7 @@ static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t
 		if (c->asked)
 			continue;
 		int ms = drive_poll_ms(c, until);
-		bool stale = c->fresh != NULL;
+		bool stale = c->fresh && !c->ready.on;
 		int wake = courier_wake_fd(c);
 		if (c->ready.on)
 			ready_open(&c->ready, &c->wake[0]);

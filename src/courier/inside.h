@@ -34,7 +34,8 @@ enum {
 	WORK_UNPAUSE = 4,
 	WORK_RENEW = 8,
 	WORK_ABANDON = 16,
-	WORK_AGAIN = 32
+	WORK_AGAIN = 32,
+	WORK_LOOK = 64
 };
 
 struct attempt {
@@ -68,6 +69,7 @@ struct attempt {
 	atomic_llong uploaded;
 	atomic_bool paused, heard; /* heard: it has, or had, listeners */
 	atomic_bool phases;        /* and one of them wants to hear of phases */
+	atomic_bool unseen;        /* no snapshot comes by itself: see attempt_look */
 
 	/* lock */
 	struct listener *listeners;
@@ -131,6 +133,7 @@ struct courier {
 	pthread_cond_t changed;
 	struct attempt *all;
 	bool driven, polling, asked, closed;
+	bool look; /* a reader wants snapshots of all whose own are old */
 	pthread_t driver;
 	unsigned epoch;      /* which leadership this is */
 	int64_t poll_end_us; /* when the driver's poll is over at the latest */

@@ -6,10 +6,13 @@
  * one where a turn changed something and the last snapshot is 50 ms old, or nothing happened for a
  * millisecond after it. A short exchange pays for the last one alone.
  *
+ * In a crowd the last kind is left out: hardly any of a thousand transfers under way is asked
+ * about. A reader that finds one unseen has all that are old taken in the driver's next turn.
+ *
  * Attempts with something new are on a list of the courier's; the others are not looked at. */
 #include "courier/inside.h"
 
-enum { CAPTURE_US = 50000 };
+enum { CAPTURE_US = 50000, LOOK_US = 100000 };
 
 void snapshot_take(struct attempt *a)
 {
@@ -20,6 +23,8 @@ void snapshot_take(struct attempt *a)
 	info_capture(info, a->courier->fl, a->easy);
 	tape_info(a->tape, info);
 	a->stale = a->stale_head = false;
+	/* relaxed: the tape's lock publishes what there is to see */
+	atomic_store_explicit(&a->unseen, false, memory_order_relaxed);
 	a->captured_us = courier_now();
 }
 
@@ -45,7 +50,19 @@ static void snapshot_show(struct attempt *a)
 
 static bool snapshot_is_due(const struct attempt *a, bool quiet, int64_t now)
 {
-	return a->stale && (quiet || a->stale_head || now - a->captured_us >= CAPTURE_US);
+	if (!a->stale || a->stale_head)
+		return a->stale;
+	return !a->courier->ready.on && (quiet || now - a->captured_us >= CAPTURE_US);
+}
+
+/* An old snapshot stays on the list until its time has come; in a crowd it has to be asked for. */
+static void snapshot_put_off(struct attempt *a)
+{
+	if (a->courier->ready.on)
+		/* relaxed: who reads it too early finds what was there before, as told */
+		atomic_store_explicit(&a->unseen, true, memory_order_relaxed);
+	else
+		attempt_fresh(a);
 }
 
 void snapshots_after(struct courier *c, bool quiet)
@@ -69,8 +86,30 @@ void snapshots_after(struct courier *c, bool quiet)
 				snapshot_take(a);
 			snapshot_show(a);
 			if (a->stale)
-				attempt_fresh(a);
+				snapshot_put_off(a);
 		}
 		attempt_unref(a);
 	}
+}
+
+static bool snapshot_is_new(struct courier *c, void *arg)
+{
+	struct attempt *a = arg;
+
+	(void)c;
+	return a->state != ATTEMPT_FLYING ||
+	       !atomic_load_explicit(&a->unseen, memory_order_relaxed);
+}
+
+void attempt_look(struct attempt *a)
+{
+	struct courier *c = a->courier;
+
+	if (!atomic_load_explicit(&a->unseen, memory_order_relaxed))
+		return;
+	pthread_mutex_lock(&c->lock);
+	c->look = true;
+	courier_ask(c);
+	courier_drive(c, snapshot_is_new, a, courier_now() + LOOK_US);
+	pthread_mutex_unlock(&c->lock);
 }

@@ -281,6 +281,8 @@ static struct info *current_info(struct shadow *s)
 
 	if (!p)
 		return s->info;
+	if (p->attempt)
+		attempt_look(p->attempt);
 	info = p->tape ? tape_info_copy(p->tape) : NULL;
 	if (!info)
 		info = serve_early_info(s);

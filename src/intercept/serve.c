@@ -204,7 +204,7 @@ static void show_sent(struct serving *v, const struct info *info)
 void serve_begin(struct serving *v, struct tape *tape, struct attempt *attempt)
 {
 	v->tape = v->playing.tape = tape_ref(tape);
-	v->attempt = attempt;
+	v->attempt = v->playing.attempt = attempt;
 	v->cursor = (struct tape_cursor){0};
 	v->made = !attempt;
 }
@@ -215,10 +215,12 @@ static void give_up(struct serving *v, bool early)
 	struct tape *tape = v->tape;
 	struct info *info;
 
+	if (early && v->attempt)
+		attempt_look(v->attempt);
 	tape_detach(tape);
 	info = v->attempt ? tape_info_copy(tape) : tape_info_take(tape);
 	v->tape = v->playing.tape = NULL;
-	v->attempt = NULL;
+	v->attempt = v->playing.attempt = NULL;
 	if (!info && early)
 		info = serve_early_info(v->shadow);
 	if (info && early)

@@ -30,8 +30,9 @@
 struct playing {
 	struct moment moment; /* how far the program is */
 	struct player *player;
-	struct tape *tape; /* null until there is one */
-	unsigned resumed;  /* how often the program has let its sending go on */
+	struct tape *tape;       /* null until there is one */
+	struct attempt *attempt; /* that fills it; null: it is whole */
+	unsigned resumed;        /* how often the program has let its sending go on */
 	/* What is to be done when the program has jumped out of the call and gives the handle up;
 	 * null: nothing. */
 	void (*left)(void *ctx);

@@ -1,10 +1,11 @@
 /* Many writes at once in one curl_multi: what they cost.
  *
  *     crowd serve COUNT               prints its port; answers as soon as COUNT requests are there,
- * all of them; ends with its standard input crowd poll|epoll URL COUNT ROUNDS
+ * all of them; ends with its standard input crowd poll|epoll URL COUNT ROUNDS [ask]
  *
  * Prints one line: processor time of the process, its memory while all are in flight over what it
- * had before the first round, descriptors before and after, and how many got a 201. The first round
+ * had before the first round, descriptors before and after, and how many got a 201; with a fifth
+ * word `ask`, of how many getinfo told, while none was answered, what is sent. The first round
  * is not counted: it makes the caches. The server runs in another process, so it is in none of the
  * figures. */
 #include "loops.h"
@@ -134,6 +135,25 @@ static int descriptors(void)
 
 static struct transfer transfers[COUNT_MAX];
 static long peak;
+static bool asks;
+static int told;
+
+/* Sent by now, and said so. */
+static int count_told(int count)
+{
+	int n = 0;
+
+	for (int i = 0; i < count; i++) {
+		curl_off_t up = 0, since = 0;
+		char *ip = NULL;
+
+		curl_easy_getinfo(transfers[i].easy, CURLINFO_SIZE_UPLOAD_T, &up);
+		curl_easy_getinfo(transfers[i].easy, CURLINFO_PRETRANSFER_TIME_T, &since);
+		curl_easy_getinfo(transfers[i].easy, CURLINFO_PRIMARY_IP, &ip);
+		n += up > 0 && since > 0 && ip && strcmp(ip, "127.0.0.1") == 0;
+	}
+	return n;
+}
 
 static int one_round(const char *kind, int count, int number)
 {
@@ -159,6 +179,8 @@ static int one_round(const char *kind, int count, int number)
 		if (loop.running == count && now_ms() > sampled + SAMPLE_MS) {
 			peak = anonymous_kib() > peak ? anonymous_kib() : peak;
 			sampled = now_ms();
+			if (asks && count_told(count) > told)
+				told = count_told(count);
 		}
 	} while (loop.running != 0);
 	for (int i = 0; i < count; i++) {
@@ -185,7 +207,8 @@ int main(int argc, char **argv)
 	setrlimit(RLIMIT_NOFILE, &files);
 	if (argc == 4 && strcmp(argv[1], "serve") == 0)
 		return serve(atoi(argv[2]), atoi(argv[3]));
-	if (argc != 5 || (count = atoi(argv[3])) < 1 || count > COUNT_MAX)
+	asks = argc == 6 && strcmp(argv[5], "ask") == 0;
+	if (argc != 5 + asks || (count = atoi(argv[3])) < 1 || count > COUNT_MAX)
 		return 64;
 	url = argv[2];
 	rounds = atoi(argv[4]);
@@ -200,8 +223,9 @@ int main(int argc, char **argv)
 	start = cpu_ms() - start;
 	for (int i = 0; i < 30 && descriptors() > before; i++)
 		usleep(100 * 1000);
-	printf("cpu_ms=%.0f kib=%ld before=%d after=%d created=%d turns=%d timers=%d sockets=%d\n",
+	printf("cpu_ms=%.0f kib=%ld before=%d after=%d created=%d turns=%d timers=%d sockets=%d "
+	       "told=%d\n",
 	       start, peak - empty, before, descriptors(), created, loop.turns, loop.timers,
-	       loop.sockets);
+	       loop.sockets, told);
 	return 0;
 }

@@ -39,6 +39,17 @@ def once(world, kind, port, **env):
     return seen
 
 
+@pytest.mark.parametrize("kind,spread_ms", [("poll", 0), ("epoll", 0)])
+def test_asked_on_the_way(world, port, kind, spread_ms):
+    """Snapshots of a crowd are taken when somebody asks: what getinfo says while nothing is answered is what it says
+    natively."""
+    world.policy(ledger={"size": "64MiB"})
+    for preload in (False, True):
+        argv = [client("crowd"), kind, "http://127.0.0.1:%d/orders" % port, str(COUNT), "1", "ask"]
+        result = world.run(argv, preload=preload)
+        assert result.rc == 0 and "created=%d " % COUNT in result.out and "told=%d\n" % COUNT in result.out, result
+
+
 @pytest.mark.parametrize("kind,spread_ms,most", LOOPS)
 def test_processor_time(world, port, kind, spread_ms, most):
     if SAN:
