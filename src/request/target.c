@@ -7,7 +7,7 @@
  * each time. Not followed: HSTS and alt-svc, which may lead the same request elsewhere, and the
  * absolute form of the path that a plain proxy is given. A libcurl without the URL API (before
  * 7.62) has no valid targets. */
-#include "request/request.h"
+#include "request/memo.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,31 +74,6 @@ static int url_text(const struct options *o, struct buf *out)
 	return out->failed ? -1 : 0;
 }
 
-/* *out is null when libcurl would not take the URL. */
-static int parse(const struct flavour *fl, const struct options *o, CURLU **out)
-{
-	CURLU *given = options_pointer(o, CURLOPT_CURLU), *made;
-	struct buf text = {0};
-	int rc = 0;
-
-	*out = NULL;
-	if (given) {
-		*out = CURL_FN(fl, url_dup)(given);
-		return *out ? 0 : -1;
-	}
-	rc = url_text(o, &text);
-	if (rc == 0 && text.n) {
-		made = CURL_FN(fl, url)();
-		rc = made ? 0 : -1;
-		if (made && CURL_FN(fl, url_set)(made, CURLUPART_URL, text.data, set_flags(o)) == 0)
-			*out = made;
-		else if (made)
-			CURL_FN(fl, url_cleanup)(made);
-	}
-	buf_free(&text);
-	return rc;
-}
-
 /* A copy of one part in our own memory; *out stays null when the URL has none. */
 static int take_part(const struct flavour *fl, CURLU *u, CURLUPart part, unsigned flags, char **out)
 {
@@ -153,6 +128,51 @@ static int take_all(const struct flavour *fl, CURLU *u, struct request_target *t
 	return 0;
 }
 
+/* Of a CURLU of the program's; nothing of it is kept, for it may change. */
+static int take_given(const struct flavour *fl, CURLU *given, struct request_target *t)
+{
+	CURLU *u = CURL_FN(fl, url_dup)(given);
+	int rc = u ? take_all(fl, u, t) : -1;
+
+	if (u)
+		CURL_FN(fl, url_cleanup)(u);
+	return rc;
+}
+
+/* `t` stays empty when libcurl would not take the URL. */
+static int take_parsed(const struct memo_key *key, struct request_target *t)
+{
+	const struct flavour *fl = key->fl;
+	CURLU *u = CURL_FN(fl, url)();
+	int rc = u ? 0 : -1;
+
+	if (u && CURL_FN(fl, url_set)(u, CURLUPART_URL, key->text.p, key->flags) == 0) {
+		rc = take_all(fl, u, t);
+		if (rc == 0)
+			memo_put(key, t);
+	}
+	if (u)
+		CURL_FN(fl, url_cleanup)(u);
+	return rc;
+}
+
+static int take_text(const struct flavour *fl, const struct options *o, struct request_target *t)
+{
+	struct buf text = {0};
+	int rc = url_text(o, &text), known = 0;
+
+	if (rc == 0 && text.n) {
+		struct memo_key key = {fl, span_buf(&text), set_flags(o)};
+
+		known = memo_get(&key, t);
+		rc = known < 0 ? -1 : 0;
+		if (known == 0)
+			rc = take_parsed(&key, t);
+	}
+	buf_free(&text);
+	return rc;
+}
+
 /* REQUEST_TARGET is sent as it is; it is cut at its '?' so that rules see path and query. */
 static int replace_path(const struct options *o, struct request_target *t)
 {
@@ -185,16 +205,14 @@ static bool can_parse(const struct flavour *fl)
 static int make(const struct flavour *fl, const struct options *o, struct request_target *t)
 {
 	long port = options_long(o, CURLOPT_PORT, 0);
-	CURLU *u = NULL;
+	CURLU *given = options_pointer(o, CURLOPT_CURLU);
 	int rc;
 
 	if (!can_parse(fl))
 		return 0;
-	rc = parse(fl, o, &u);
-	if (!u)
+	rc = given ? take_given(fl, given, t) : take_text(fl, o, t);
+	if (!t->host && !t->scheme)
 		return rc;
-	rc = take_all(fl, u, t);
-	CURL_FN(fl, url_cleanup)(u);
 	if (rc == 0)
 		rc = replace_path(o, t);
 	if (port > 0)

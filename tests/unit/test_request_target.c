@@ -322,6 +322,74 @@ static void kept_until_changed(void **state)
 	options_free(&o);
 }
 
+static const struct twice {
+	struct set first[3], second[3];
+	int parsed; /* in all, when each is asked for three times, each time by another handle */
+} twice[] = {
+        {{SET(URL, "http://memo/a?b=1")}, {SET(URL, "http://memo/a?b=1")}, 2},
+        {{SET(URL, "http://memo/c")}, {SET(URL, "http://memo/c"), SET(PORT, 81)}, 2},
+        {{SET(URL, "http://memo/d/../e")}, {SET(URL, "http://memo/d/../e"), SET(PATH_AS_IS, 1)}, 4},
+        {{SET(URL, "http://user:pw@memo/f")}, {SET(URL, "http://user:pw@memo/f")}, 6},
+        {{SET(URL, "http://")}, {SET(URL, "http://")}, 6},
+        {{SET(URL, "memo/g"), SET(DEFAULT_PROTOCOL, "http")}, {SET(URL, "http://memo/g")}, 2},
+};
+
+static void asked(const struct set *set, const struct flavour *fl, struct request_target *t)
+{
+	struct options o;
+
+	apply(&o, set, 3);
+	assert_int_equal(request_target_update(t, fl, &o), 0);
+	options_free(&o);
+}
+
+static void same_text(const char *a, const char *b)
+{
+	assert_int_equal(a == NULL, b == NULL);
+	if (a)
+		assert_string_equal(a, b);
+}
+
+static void same_target(const struct request_target *a, const struct request_target *b)
+{
+	assert_int_equal(a->valid, b->valid);
+	assert_int_equal(a->port, b->port);
+	same_text(a->scheme, b->scheme);
+	same_text(a->host, b->host);
+	same_text(a->path, b->path);
+	same_text(a->query, b->query);
+	same_text(a->user, b->user);
+	same_text(a->password, b->password);
+}
+
+/* A URL that another handle had is not parsed again, from the third time on; what comes of it is
+ * what libcurl itself makes of it. */
+static void other_handles_share_it(void **state)
+{
+	(void)state;
+	counted = *flavour_here();
+	real_set = CURL_FN(&counted, url_set);
+	counted.fn[FN_url_set] = (void (*)(void))counting_set;
+	for (size_t i = 0; i < COUNT(twice); i++) {
+		const struct set *sets[] = {twice[i].first, twice[i].second};
+		struct request_target fresh[2] = {{0}};
+
+		asked(sets[0], flavour_here(), &fresh[0]);
+		asked(sets[1], flavour_here(), &fresh[1]);
+		parses = 0;
+		for (int n = 0; n < 6; n++) {
+			struct request_target t = {0};
+
+			asked(sets[n % 2], &counted, &t);
+			same_target(&t, &fresh[n % 2]);
+			request_target_free(&t);
+		}
+		assert_int_equal(parses, twice[i].parsed);
+		request_target_free(&fresh[0]);
+		request_target_free(&fresh[1]);
+	}
+}
+
 /* A CURLU belongs to the program, which may change it without a setopt. */
 static void curlu_is_read_each_time(void **state)
 {
@@ -374,6 +442,7 @@ int main(void)
 	        cmocka_unit_test(parts),
 	        cmocka_unit_test(on_the_wire),
 	        cmocka_unit_test(kept_until_changed),
+	        cmocka_unit_test(other_handles_share_it),
 	        cmocka_unit_test(curlu_is_read_each_time),
 	        cmocka_unit_test(without_url_api),
 	};
