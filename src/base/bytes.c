@@ -142,16 +142,21 @@ void buf_add_char(struct buf *b, char c)
 
 void buf_add_number(struct buf *b, int64_t value)
 {
-	char text[24];
-	size_t at = sizeof(text);
 	uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+	size_t n = value < 0 ? 2 : 1;
+	char *at;
 
-	do
-		text[--at] = (char)('0' + rest % 10);
-	while ((rest /= 10) != 0);
+	for (uint64_t more = rest; more >= 10; more /= 10)
+		n++;
+	at = buf_grow(b, n);
+	if (!at)
+		return;
 	if (value < 0)
-		text[--at] = '-';
-	buf_add(b, text + at, sizeof(text) - at);
+		*at = '-';
+	at += n;
+	do
+		*--at = (char)('0' + rest % 10);
+	while ((rest /= 10) != 0);
 }
 
 void buf_printf(struct buf *b, const char *format, ...)

@@ -1,5 +1,5 @@
-/* See options.h. The list is short (60 entries for the curl tool), so look-ups walk it; what costs
- * is copying strings, and libcurl pays that too. */
+/* See options.h. The list is short (60 entries for the curl tool), so look-ups walk it, unless a
+ * bit says that the option was never set, as most that we ask for were not. */
 #include "base/options.h"
 
 #include <stdlib.h>
@@ -219,8 +219,15 @@ static struct option *append(struct options *o)
 	return &o->list[o->count++];
 }
 
+static uint64_t bit_of(CURLoption id)
+{
+	return UINT64_C(1) << ((unsigned)id % 64);
+}
+
 static void forget(struct options *o, CURLoption id)
 {
+	if (!(o->ever & bit_of(id)))
+		return;
 	for (size_t i = 0; i < o->count; i++) {
 		if (o->list[i].id != id)
 			continue;
@@ -245,6 +252,7 @@ static int record(struct options *o, CURLoption id, uintptr_t word)
 		return fail(o);
 	}
 	*place = made;
+	o->ever |= bit_of(id);
 	return 0;
 }
 
@@ -273,6 +281,8 @@ int options_set(struct options *o, CURLoption id, uintptr_t word)
 
 const struct option *options_get(const struct options *o, CURLoption id)
 {
+	if (!(o->ever & bit_of(id)))
+		return NULL;
 	for (size_t i = o->count; i-- > 0;) {
 		if (o->list[i].id == id)
 			return &o->list[i];
@@ -352,6 +362,7 @@ int options_copy(struct options *to, const struct options *from)
 	to->puts = from->puts;
 	to->failed = from->failed;
 	to->change = from->change;
+	to->ever = from->ever;
 	if (copy_post(to, from) != 0)
 		return fail(to);
 	for (size_t i = 0; i < from->count; i++) {

@@ -46,6 +46,7 @@ struct options {
 	struct option *list; /* each id once; setting an option again moves it to the end */
 	size_t count;
 	size_t room;
+	uint64_t ever;       /* one bit for some ids each: of those that were ever in the list */
 	enum http_kind kind; /* set.method, without CUSTOMREQUEST */
 	bool no_body;        /* set.opt_no_body */
 	bool upload; /* UPLOAD is set; request_settle says what another `kind` makes of it */

@@ -14,57 +14,65 @@
 #include <strings.h>
 
 /* The player's, or set from elsewhere. */
-static const CURLoption build_left_out[] = {
-        CURLOPT_POST,
-        CURLOPT_HTTPGET,
-        CURLOPT_NOBODY,
-        CURLOPT_UPLOAD,
-        CURLOPT_PUT,
-        CURLOPT_HEADER,
-        CURLOPT_FAILONERROR,
-        CURLOPT_MAXFILESIZE,
-        CURLOPT_MAXFILESIZE_LARGE,
-        CURLOPT_TIMEOUT,
-        CURLOPT_TIMEOUT_MS,
-        CURLOPT_CONNECTTIMEOUT,
-        CURLOPT_LOW_SPEED_TIME,
-        CURLOPT_CONNECTTIMEOUT_MS,
-        CURLOPT_LOW_SPEED_LIMIT,
-        CURLOPT_NOSIGNAL,
-        CURLOPT_NOPROGRESS,
-        CURLOPT_POSTFIELDSIZE,
-        CURLOPT_INFILESIZE,
-        CURLOPT_POSTFIELDSIZE_LARGE,
-        CURLOPT_INFILESIZE_LARGE,
-        CURLOPT_CONNECT_ONLY,
-        CURLOPT_COOKIESESSION,
-        CURLOPT_COOKIEFILE,
-        CURLOPT_COOKIEJAR,
-        CURLOPT_COOKIELIST,
-        CURLOPT_HSTS,
-        CURLOPT_HSTS_CTRL,
-        CURLOPT_ALTSVC,
-        CURLOPT_ALTSVC_CTRL,
-        CURLOPT_HTTPHEADER,
-        CURLOPT_MAXCONNECTS,
-        CURLOPT_DNS_USE_GLOBAL_CACHE,
-};
+static bool build_leaves_out(CURLoption id)
+{
+	switch (id) {
+	case CURLOPT_POST:
+	case CURLOPT_HTTPGET:
+	case CURLOPT_NOBODY:
+	case CURLOPT_UPLOAD:
+	case CURLOPT_PUT:
+	case CURLOPT_HEADER:
+	case CURLOPT_FAILONERROR:
+	case CURLOPT_MAXFILESIZE:
+	case CURLOPT_MAXFILESIZE_LARGE:
+	case CURLOPT_TIMEOUT:
+	case CURLOPT_TIMEOUT_MS:
+	case CURLOPT_CONNECTTIMEOUT:
+	case CURLOPT_LOW_SPEED_TIME:
+	case CURLOPT_CONNECTTIMEOUT_MS:
+	case CURLOPT_LOW_SPEED_LIMIT:
+	case CURLOPT_NOSIGNAL:
+	case CURLOPT_NOPROGRESS:
+	case CURLOPT_POSTFIELDSIZE:
+	case CURLOPT_INFILESIZE:
+	case CURLOPT_POSTFIELDSIZE_LARGE:
+	case CURLOPT_INFILESIZE_LARGE:
+	case CURLOPT_CONNECT_ONLY:
+	case CURLOPT_COOKIESESSION:
+	case CURLOPT_COOKIEFILE:
+	case CURLOPT_COOKIEJAR:
+	case CURLOPT_COOKIELIST:
+	case CURLOPT_HSTS:
+	case CURLOPT_HSTS_CTRL:
+	case CURLOPT_ALTSVC:
+	case CURLOPT_ALTSVC_CTRL:
+	case CURLOPT_HTTPHEADER:
+	case CURLOPT_MAXCONNECTS:
+	case CURLOPT_DNS_USE_GLOBAL_CACHE:
+		return true;
+	default:
+		return false;
+	}
+}
 
 /* Callbacks whose work the player does on the program's thread. */
-static const CURLoption build_played[] = {
-        CURLOPT_WRITEFUNCTION,    CURLOPT_HEADERFUNCTION, CURLOPT_READFUNCTION,
-        CURLOPT_SEEKFUNCTION,     CURLOPT_IOCTLFUNCTION,  CURLOPT_XFERINFOFUNCTION,
-        CURLOPT_PROGRESSFUNCTION, CURLOPT_DEBUGFUNCTION,
-};
-
-static bool build_in(const CURLoption *list, size_t n, CURLoption id)
+static bool build_is_played(CURLoption id)
 {
-	for (size_t i = 0; i < n; i++)
-		if (list[i] == id)
-			return true;
-	return false;
+	switch (id) {
+	case CURLOPT_WRITEFUNCTION:
+	case CURLOPT_HEADERFUNCTION:
+	case CURLOPT_READFUNCTION:
+	case CURLOPT_SEEKFUNCTION:
+	case CURLOPT_IOCTLFUNCTION:
+	case CURLOPT_XFERINFOFUNCTION:
+	case CURLOPT_PROGRESSFUNCTION:
+	case CURLOPT_DEBUGFUNCTION:
+		return true;
+	default:
+		return false;
+	}
 }
-#define BUILD_IN(list, id) build_in(list, sizeof(list) / sizeof(list)[0], id)
 
 /* HSTS would turn http into https before the write leaves, and alt-svc leads it elsewhere.
  * Negotiate alone means the Kerberos identity of the process, which is no account we can know. */
@@ -89,7 +97,7 @@ static bool build_refuses(const struct option *o)
 	case OPTION_UNKNOWN:
 		return true;
 	case OPTION_FUNCTION:
-		return o->v.fn && !BUILD_IN(build_played, o->id);
+		return o->v.fn && !build_is_played(o->id);
 	case OPTION_LONG:
 		return o->v.num && build_refuses_number(o);
 	case OPTION_STRING:
@@ -132,7 +140,7 @@ const char *courier_refuses(const struct options *options)
 
 bool build_replays(CURLoption id)
 {
-	return !BUILD_IN(build_left_out, id);
+	return !build_leaves_out(id);
 }
 
 static int build_keep_list(struct attempt *a, struct curl_slist *list)

@@ -129,6 +129,14 @@ struct span fields_find(struct span block, const char *name)
 	return (struct span){NULL, 0};
 }
 
+static void add_length(struct span name, size_t size, struct buf *out)
+{
+	buf_add_span(out, name);
+	buf_add_text(out, ": ");
+	buf_add_number(out, (int64_t)size);
+	buf_add_text(out, "\r\n");
+}
+
 static void keep_field(struct span line, const struct body_shape *shape, bool *has_length,
                        struct buf *out)
 {
@@ -140,7 +148,7 @@ static void keep_field(struct span line, const struct body_shape *shape, bool *h
 		if (shape->as_sent)
 			buf_add_span(out, line);
 		else
-			buf_printf(out, "%.*s: %zu\r\n", (int)name.n, name.p, shape->size);
+			add_length(name, shape->size, out);
 		return;
 	}
 	if (shape->decoded && span_is_nocase(name, "content-encoding"))
