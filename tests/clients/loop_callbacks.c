@@ -152,7 +152,7 @@ static void read_pause(void)
 		loop_perform(&loop);
 	while (loop.running != 0) {
 		loop_turn(&loop, 50);
-		if (!resumed && now_ms() - start > 300) {
+		if (!resumed && t.read_pauses == 0 && now_ms() - start > 300) {
 			printf("half=%d resume %d\n", t.at == t.size / 2,
 			       (int)curl_easy_pause(t.easy, CURLPAUSE_CONT));
 			resumed = true;
