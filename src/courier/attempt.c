@@ -195,15 +195,13 @@ unsigned attempt_news(const struct attempt *a)
 
 void attempt_phase(struct attempt *a, struct attempt_phase *out)
 {
-	struct tape_end end;
 	unsigned phase = atomic_load_explicit(&a->phase, memory_order_acquire);
 
-	tape_ended(a->tape, &end);
 	out->resolved = phase & RESOLVED;
 	out->connected = phase & CONNECTED;
 	out->gated = phase & GATED;
 	out->queued = a->courier->bounded && !out->resolved;
-	out->ended = end.ended;
+	out->ended = tape_has_ended(a->tape);
 	/* relaxed: a number for progress callbacks */
 	out->uploaded = atomic_load_explicit(&a->uploaded, memory_order_relaxed);
 }

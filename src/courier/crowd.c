@@ -9,7 +9,7 @@
 
 #include <time.h>
 
-enum { BATCH_COURIERS = 4, BATCH_CHECK_US = 10000 };
+enum { BATCH_COURIERS = 4, BATCH_CHECK_US = 50000 };
 /* How long the driver waits for more news, for each attempt in flight. */
 enum { CROWD_EACH_US = 8, CROWD_MAX_US = 8000 };
 

@@ -13,13 +13,15 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "courier/fields.h"
 #include "courier/inside.h"
 
-enum { TAPE_UNPLAYED = 4 << 20 };
+enum { TAPE_UNPLAYED = 4 << 20, TAPE_ROOM = 640 };
 
 struct node {
 	struct node *next;
@@ -42,14 +44,18 @@ struct tape {
 	struct buf head; /* the last origin header block */
 	struct info *info;
 	struct tape_end end;
+	/* Nodes of a short answer; taken by whoever fills the tape, given back with it. */
+	size_t used;
+	_Alignas(struct node) char room[TAPE_ROOM];
 };
 
 struct tape *tape_new(size_t keep)
 {
-	struct tape *t = calloc(1, sizeof *t);
+	struct tape *t = malloc(sizeof *t);
 
 	if (!t)
 		return NULL;
+	memset(t, 0, offsetof(struct tape, room));
 	if (pthread_mutex_init(&t->lock, NULL)) {
 		free(t);
 		return NULL;
@@ -57,6 +63,24 @@ struct tape *tape_new(size_t keep)
 	atomic_init(&t->refs, 1);
 	t->keep = keep;
 	return t;
+}
+
+static struct node *tape_node(struct tape *t, size_t bytes)
+{
+	size_t size = (sizeof(struct node) + bytes + _Alignof(struct node) - 1) &
+	              ~(_Alignof(struct node) - 1);
+	char *at = t->room + t->used;
+
+	if (bytes > TAPE_ROOM || size > TAPE_ROOM - t->used)
+		return malloc(sizeof(struct node) + bytes);
+	t->used += size;
+	return (struct node *)(void *)at;
+}
+
+static void tape_node_free(const struct tape *t, struct node *n)
+{
+	if ((uintptr_t)n - (uintptr_t)t->room >= TAPE_ROOM)
+		free(n);
 }
 
 struct tape *tape_ref(struct tape *t)
@@ -75,7 +99,7 @@ void tape_unref(struct tape *t)
 		struct node *n = t->first;
 
 		t->first = n->next;
-		free(n);
+		tape_node_free(t, n);
 	}
 	free(t->whole);
 	buf_free(&t->head);
@@ -123,7 +147,7 @@ static bool tape_wants(struct tape *t, const struct tape_piece *p)
 
 int tape_add(struct tape *t, const struct tape_piece *piece)
 {
-	struct node *n = malloc(sizeof *n + piece->n);
+	struct node *n = tape_node(t, piece->n);
 
 	if (!n)
 		return -1;
@@ -151,7 +175,7 @@ int tape_add(struct tape *t, const struct tape_piece *piece)
 	t->body += piece->kind == TAPE_BODY ? piece->n : 0;
 	pthread_mutex_unlock(&t->lock);
 	if (!wanted)
-		free(n);
+		tape_node_free(t, n);
 	return 0;
 }
 
@@ -316,7 +340,7 @@ int tape_read(struct tape *t, struct tape_cursor *cursor, struct tape_piece *pie
 		struct node *n = played;
 
 		played = n->next;
-		free(n);
+		tape_node_free(t, n);
 	}
 	return next != NULL;
 }
@@ -326,6 +350,14 @@ void tape_ended(struct tape *t, struct tape_end *out)
 	pthread_mutex_lock(&t->lock);
 	*out = t->end;
 	pthread_mutex_unlock(&t->lock);
+}
+
+bool tape_has_ended(struct tape *t)
+{
+	pthread_mutex_lock(&t->lock);
+	bool ended = t->end.ended;
+	pthread_mutex_unlock(&t->lock);
+	return ended;
 }
 
 struct info *tape_info_ref(struct tape *t)

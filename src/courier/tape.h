@@ -75,6 +75,7 @@ void tape_detach(struct tape *t);
  * read. */
 int tape_read(struct tape *t, struct tape_cursor *cursor, struct tape_piece *piece);
 void tape_ended(struct tape *t, struct tape_end *out);
+bool tape_has_ended(struct tape *t);
 /* To be read only; the caller frees; null when there is none yet. */
 struct info *tape_info_ref(struct tape *t);
 struct info *tape_info_copy(struct tape *t); /* the caller frees; null when there is none yet */

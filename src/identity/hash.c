@@ -82,7 +82,7 @@ static void start_pad(SHA256_CTX *c, const uint8_t key[BLOCK], uint8_t pad)
 	sendonce_sha256_cleanse(block, sizeof block);
 }
 
-void hash_key_make(struct hash_key *made, struct span key)
+static void make_key(struct hash_key *made, struct span key)
 {
 	uint8_t block[BLOCK] = {0};
 
@@ -94,6 +94,28 @@ void hash_key_make(struct hash_key *made, struct span key)
 	start_pad(&made->inner, block, 0x36);
 	start_pad(&made->outer, block, 0x5c);
 	sendonce_sha256_cleanse(block, sizeof block);
+}
+
+/* Four keys are made for each write, of one secret: that of the ledger, which is in our memory as
+ * long as the ledger is. */
+void hash_key_make(struct hash_key *made, struct span key)
+{
+	static __thread struct {
+		uint8_t secret[HASH_SIZE];
+		bool known;
+		struct hash_key made;
+	} last;
+
+	if (key.n != sizeof last.secret) {
+		make_key(made, key);
+		return;
+	}
+	if (!last.known || memcmp(last.secret, key.p, key.n) != 0) {
+		make_key(&last.made, key);
+		memcpy(last.secret, key.p, key.n);
+		last.known = true;
+	}
+	*made = last.made;
 }
 
 void hash_key_wipe(struct hash_key *key)

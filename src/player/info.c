@@ -24,10 +24,10 @@ enum entry_kind { KEEP_LONG, KEEP_SIZE, KEEP_TIME, KEEP_TEXT };
 
 struct entry {
 	CURLINFO id;
-	CURLINFO twin; /* the double of the same value; 0: none */
-	enum entry_kind kind;
-	int64_t fresh; /* value of a handle that never connected */
-	bool stored;   /* part of a stored answer */
+	CURLINFO twin;      /* the double of the same value; 0: none */
+	unsigned char kind; /* enum entry_kind; small, for the table is walked often */
+	signed char fresh;  /* value of a handle that never connected */
+	bool stored;        /* part of a stored answer */
 };
 
 /* Numbers first, texts last: find_text relies on it. */
