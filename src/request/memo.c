@@ -18,7 +18,7 @@ struct place {
 	char *text; /* null: not kept */
 	size_t n;
 	unsigned flags;
-	struct request_target parts;
+	struct url_parts *parts;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -39,20 +39,25 @@ static bool is_it(const struct place *p, const struct memo_key *key)
 	       span_equal((struct span){p->text, p->n}, key->text);
 }
 
-static bool copy_text(char **to, const char *from)
+void parts_unref(struct url_parts *parts)
 {
-	*to = from ? span_dup(span_of(from)) : NULL;
-	return *to || !from;
+	/* acq_rel: every use by others happens before the memory is freed */
+	if (!parts || atomic_fetch_sub_explicit(&parts->refs, 1, memory_order_acq_rel) != 0)
+		return;
+	free(parts->scheme);
+	free(parts->host);
+	free(parts->path);
+	free(parts->query);
+	free(parts->user);
+	free(parts->password);
+	free(parts);
 }
 
-static int copy_parts(struct request_target *to, const struct request_target *from)
+static struct url_parts *parts_ref(struct url_parts *parts)
 {
-	to->port = from->port;
-	return copy_text(&to->scheme, from->scheme) && copy_text(&to->host, from->host) &&
-	                       copy_text(&to->path, from->path) &&
-	                       copy_text(&to->query, from->query)
-	               ? 0
-	               : -1;
+	/* relaxed: whoever passes the pointer on holds a reference already */
+	atomic_fetch_add_explicit(&parts->refs, 1, memory_order_relaxed);
+	return parts;
 }
 
 /* What is behind an @ in a query is kept out, too: no harm. */
@@ -61,42 +66,41 @@ static bool may_be_kept(const struct memo_key *key)
 	return key->text.n <= TEXT_MOST && !memchr(key->text.p, '@', key->text.n);
 }
 
-int memo_get(const struct memo_key *key, struct request_target *out)
+struct url_parts *memo_get(const struct memo_key *key)
 {
 	struct place *p = &places[hash_of(key) / 2 % PLACES];
-	int rc = 0;
+	struct url_parts *parts = NULL;
 
 	if (!may_be_kept(key) || pthread_mutex_trylock(&lock))
-		return 0;
+		return NULL;
 	if (is_it(p, key))
-		rc = copy_parts(out, &p->parts) == 0 ? 1 : -1;
+		parts = parts_ref(p->parts);
 	pthread_mutex_unlock(&lock);
-	return rc;
+	return parts;
 }
 
-static void keep(struct place *p, const struct memo_key *key, const struct request_target *parsed)
+static void keep(struct place *p, const struct memo_key *key, struct url_parts *parts)
 {
 	free(p->text);
-	request_target_free(&p->parts);
+	parts_unref(p->parts);
+	p->parts = NULL;
 	p->text = span_dup(key->text);
 	p->n = key->text.n;
 	p->fl = key->fl;
 	p->flags = key->flags;
-	if (p->text && copy_parts(&p->parts, parsed) == 0)
-		return;
-	free(p->text);
-	p->text = NULL;
+	if (p->text)
+		p->parts = parts_ref(parts);
 }
 
-void memo_put(const struct memo_key *key, const struct request_target *parsed)
+void memo_put(const struct memo_key *key, struct url_parts *parts)
 {
 	uint64_t hash = hash_of(key);
 	struct place *p = &places[hash / 2 % PLACES];
 
-	if (!may_be_kept(key) || parsed->user || parsed->password || pthread_mutex_trylock(&lock))
+	if (!may_be_kept(key) || parts->user || parts->password || pthread_mutex_trylock(&lock))
 		return;
 	if (p->seen == hash && p->seen_by == key->fl)
-		keep(p, key, parsed);
+		keep(p, key, parts);
 	p->seen = hash;
 	p->seen_by = key->fl;
 	pthread_mutex_unlock(&lock);

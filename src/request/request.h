@@ -13,18 +13,22 @@
 #include "base/curlapi.h"
 #include "base/options.h"
 
-/* Parsed URL, all NUL-terminated and owned here. `valid` false: libcurl would not send HTTP to it.
- */
+struct url_parts;
+
+/* Parsed URL; texts are NUL-terminated and stay as long as this is not updated or freed. `valid`
+ * false: libcurl would not send HTTP to it. */
 struct request_target {
 	unsigned change; /* options.change it was made from, plus one; 0: never made */
 	unsigned made;   /* how often it was made: what was found out about it holds as long */
 	bool from_curlu; /* which the program changes without telling: made each time */
 	bool valid;
-	char *scheme, *host,
-	        *path; /* lower-case scheme and host; path as it will be sent, without query */
-	char *query;   /* null: none */
-	char *user, *password; /* userinfo; null: none */
+	/* lower-case scheme and host; path as it will be sent, without query */
+	const char *scheme, *host, *path;
+	const char *query;           /* null: none */
+	const char *user, *password; /* userinfo; null: none */
 	unsigned port;
+	struct url_parts *parts; /* whose the texts are, but for these: REQUEST_TARGET's */
+	char *own_path, *own_query;
 };
 /* 0, or -1 out of memory. Cheap when nothing changed. */
 int request_target_update(struct request_target *t, const struct flavour *fl,

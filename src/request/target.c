@@ -16,12 +16,9 @@ enum { SCHEME_MAX = 40 };
 
 static void clear(struct request_target *t)
 {
-	free(t->scheme);
-	free(t->host);
-	free(t->path);
-	free(t->query);
-	free(t->user);
-	free(t->password);
+	parts_unref(t->parts);
+	free(t->own_path);
+	free(t->own_query);
 	*t = (struct request_target){0};
 }
 
@@ -114,7 +111,7 @@ static int take_port(const struct flavour *fl, CURLU *u, unsigned *port)
 	return rc;
 }
 
-static int take_all(const struct flavour *fl, CURLU *u, struct request_target *t)
+static int take_all(const struct flavour *fl, CURLU *u, struct url_parts *t)
 {
 	if (take_part(fl, u, CURLUPART_SCHEME, 0, &t->scheme) ||
 	    take_part(fl, u, CURLUPART_HOST, 0, &t->host) ||
@@ -128,49 +125,72 @@ static int take_all(const struct flavour *fl, CURLU *u, struct request_target *t
 	return 0;
 }
 
+static int take_parts(const struct flavour *fl, CURLU *u, struct url_parts **out)
+{
+	struct url_parts *parts = calloc(1, sizeof(*parts));
+
+	if (!parts)
+		return -1;
+	if (take_all(fl, u, parts) != 0) {
+		parts_unref(parts);
+		return -1;
+	}
+	*out = parts;
+	return 0;
+}
+
 /* Of a CURLU of the program's; nothing of it is kept, for it may change. */
-static int take_given(const struct flavour *fl, CURLU *given, struct request_target *t)
+static int take_given(const struct flavour *fl, CURLU *given, struct url_parts **out)
 {
 	CURLU *u = CURL_FN(fl, url_dup)(given);
-	int rc = u ? take_all(fl, u, t) : -1;
+	int rc = u ? take_parts(fl, u, out) : -1;
 
 	if (u)
 		CURL_FN(fl, url_cleanup)(u);
 	return rc;
 }
 
-/* `t` stays empty when libcurl would not take the URL. */
-static int take_parsed(const struct memo_key *key, struct request_target *t)
+static int take_parsed(const struct memo_key *key, struct url_parts **out)
 {
 	const struct flavour *fl = key->fl;
 	CURLU *u = CURL_FN(fl, url)();
 	int rc = u ? 0 : -1;
 
 	if (u && CURL_FN(fl, url_set)(u, CURLUPART_URL, key->text.p, key->flags) == 0) {
-		rc = take_all(fl, u, t);
+		rc = take_parts(fl, u, out);
 		if (rc == 0)
-			memo_put(key, t);
+			memo_put(key, *out);
 	}
 	if (u)
 		CURL_FN(fl, url_cleanup)(u);
 	return rc;
 }
 
-static int take_text(const struct flavour *fl, const struct options *o, struct request_target *t)
+static int take_text(const struct flavour *fl, const struct options *o, struct url_parts **out)
 {
 	struct buf text = {0};
-	int rc = url_text(o, &text), known = 0;
+	int rc = url_text(o, &text);
 
 	if (rc == 0 && text.n) {
 		struct memo_key key = {fl, span_buf(&text), set_flags(o)};
 
-		known = memo_get(&key, t);
-		rc = known < 0 ? -1 : 0;
-		if (known == 0)
-			rc = take_parsed(&key, t);
+		*out = memo_get(&key);
+		rc = *out ? 0 : take_parsed(&key, out);
 	}
 	buf_free(&text);
 	return rc;
+}
+
+static void show_parts(struct request_target *t, struct url_parts *parts)
+{
+	t->parts = parts;
+	t->scheme = parts->scheme;
+	t->host = parts->host;
+	t->path = parts->path;
+	t->query = parts->query;
+	t->user = parts->user;
+	t->password = parts->password;
+	t->port = parts->port;
 }
 
 /* REQUEST_TARGET is sent as it is; it is cut at its '?' so that rules see path and query. */
@@ -181,12 +201,11 @@ static int replace_path(const struct options *o, struct request_target *t)
 	if (!text)
 		return 0;
 	mark = strchr(text, '?');
-	free(t->path);
-	free(t->query);
-	t->query = NULL;
-	t->path = span_dup((struct span){text, mark ? (size_t)(mark - text) : strlen(text)});
+	t->own_path = span_dup((struct span){text, mark ? (size_t)(mark - text) : strlen(text)});
 	if (mark)
-		t->query = span_dup(span_of(mark + 1));
+		t->own_query = span_dup(span_of(mark + 1));
+	t->path = t->own_path;
+	t->query = t->own_query;
 	return t->path && (!mark || t->query) ? 0 : -1;
 }
 
@@ -206,15 +225,16 @@ static int make(const struct flavour *fl, const struct options *o, struct reques
 {
 	long port = options_long(o, CURLOPT_PORT, 0);
 	CURLU *given = options_pointer(o, CURLOPT_CURLU);
+	struct url_parts *parts = NULL;
 	int rc;
 
 	if (!can_parse(fl))
 		return 0;
-	rc = given ? take_given(fl, given, t) : take_text(fl, o, t);
-	if (!t->host && !t->scheme)
+	rc = given ? take_given(fl, given, &parts) : take_text(fl, o, &parts);
+	if (!parts) /* libcurl would not take the URL */
 		return rc;
-	if (rc == 0)
-		rc = replace_path(o, t);
+	show_parts(t, parts);
+	rc = replace_path(o, t);
 	if (port > 0)
 		t->port = (unsigned)port;
 	t->valid = rc == 0 && is_http(t);
