@@ -174,10 +174,13 @@ void courier_give_easy(struct courier *c, CURL *easy, bool clean)
 	pthread_mutex_lock(&c->lock);
 	bool room = clean && c->pooled < COURIER_POOL;
 	pthread_mutex_unlock(&c->lock);
-	if (room)
-		CURL_FN(c->fl, easy_reset)(easy);
+	if (!room) {
+		CURL_FN(c->fl, easy_cleanup)(easy);
+		return;
+	}
+	CURL_FN(c->fl, easy_reset)(easy);
 	pthread_mutex_lock(&c->lock);
-	bool kept = room && c->pooled < COURIER_POOL;
+	bool kept = c->pooled < COURIER_POOL;
 	if (kept)
 		c->pool[c->pooled++] = easy;
 	pthread_mutex_unlock(&c->lock);

@@ -44,6 +44,7 @@ struct tape {
 	struct buf head; /* the last origin header block */
 	struct info *info;
 	struct tape_end end;
+	atomic_bool over; /* `end` is there */
 	/* Nodes of a short answer; taken by whoever fills the tape, given back with it. */
 	size_t used;
 	_Alignas(struct node) char room[TAPE_ROOM];
@@ -248,6 +249,8 @@ void tape_finish(struct tape *t, const struct tape_end *end)
 	if (!t->end.ended) {
 		t->end = *end;
 		t->end.ended = true;
+		/* release: whoever sees it sees what came before the end */
+		atomic_store_explicit(&t->over, true, memory_order_release);
 	}
 	pthread_mutex_unlock(&t->lock);
 }
@@ -345,19 +348,21 @@ int tape_read(struct tape *t, struct tape_cursor *cursor, struct tape_piece *pie
 	return next != NULL;
 }
 
+bool tape_has_ended(struct tape *t)
+{
+	/* acquire: pairs with tape_finish */
+	return atomic_load_explicit(&t->over, memory_order_acquire);
+}
+
 void tape_ended(struct tape *t, struct tape_end *out)
 {
+	if (!tape_has_ended(t)) {
+		*out = (struct tape_end){0};
+		return;
+	}
 	pthread_mutex_lock(&t->lock);
 	*out = t->end;
 	pthread_mutex_unlock(&t->lock);
-}
-
-bool tape_has_ended(struct tape *t)
-{
-	pthread_mutex_lock(&t->lock);
-	bool ended = t->end.ended;
-	pthread_mutex_unlock(&t->lock);
-	return ended;
 }
 
 struct info *tape_info_ref(struct tape *t)
