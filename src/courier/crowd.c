@@ -11,7 +11,7 @@
 
 enum { BATCH_COURIERS = 4, BATCH_CHECK_US = 50000 };
 /* How long the driver waits for more news, for each attempt in flight. */
-enum { CROWD_EACH_US = 8, CROWD_MAX_US = 8000 };
+enum { CROWD_EACH_US = 16, CROWD_MAX_US = 16000 };
 
 static __thread struct {
 	bool open;

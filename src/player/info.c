@@ -79,7 +79,8 @@ enum {
 	ENTRIES = sizeof(entries) / sizeof(entries[0]),
 	TEXTS = 8,
 	NUMBERS = ENTRIES - TEXTS,
-	TEXT_MAX = 64 * 1024
+	TEXT_MAX = 64 * 1024,
+	ROOM = 160
 };
 
 /* Most texts are one of these. They are not copied. */
@@ -92,6 +93,9 @@ struct info {
 	struct curl_certinfo certs;
 	struct info *older; /* what was adopted from it holds texts that were given away */
 	atomic_uint shared; /* references beside the first */
+	/* Its short texts; what was replaced is not used again. */
+	size_t used;
+	char room[ROOM];
 };
 
 static char **text_at(struct info *info, size_t at)
@@ -107,19 +111,38 @@ static char *word_of(const char *value, size_t n)
 	return NULL;
 }
 
-static void free_text(char *text)
+/* In this one, or in one whose texts it was given. */
+static bool is_in_room(const struct info *info, const char *text)
 {
+	for (; info; info = info->older)
+		if ((uintptr_t)text - (uintptr_t)info->room < ROOM)
+			return true;
+	return false;
+}
+
+static void free_text(const struct info *info, char *text)
+{
+	if (is_in_room(info, text))
+		return;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (text == words[i])
 			return;
 	free(text);
 }
 
-static char *copy_text(const char *value, size_t n)
+static char *copy_text(struct info *info, const char *value, size_t n)
 {
 	char *word = n < sizeof(words[0]) ? word_of(value, n) : NULL;
+	char *at = info->room + info->used;
 
-	return word ? word : span_dup((struct span){value, n});
+	if (word)
+		return word;
+	if (n >= ROOM - info->used)
+		return span_dup((struct span){value, n});
+	memcpy(at, value, n);
+	at[n] = '\0';
+	info->used += n + 1;
+	return at;
 }
 
 static const struct entry *find(CURLINFO id, size_t *at)
@@ -148,16 +171,16 @@ static int set_text(struct info *info, size_t at, const char *value, size_t n)
 {
 	char *old = *text_at(info, at);
 	if (!value) {
-		free_text(old);
+		free_text(info, old);
 		*text_at(info, at) = NULL;
 		return 0;
 	}
 	if (old && strncmp(old, value, n) == 0 && old[n] == 0)
 		return 0;
-	char *copy = copy_text(value, n);
+	char *copy = copy_text(info, value, n);
 	if (!copy)
 		return -1;
-	free_text(old);
+	free_text(info, old);
 	*text_at(info, at) = copy;
 	return 0;
 }
@@ -191,7 +214,7 @@ void info_free(struct info *info)
 	if (!info || atomic_fetch_sub_explicit(&info->shared, 1, memory_order_acq_rel) != 0)
 		return;
 	for (size_t i = 0; i < TEXTS; i++)
-		free_text(info->texts[i]);
+		free_text(info, info->texts[i]);
 	certs_free(&info->certs);
 	info_free(info->older);
 	free(info);
@@ -216,9 +239,9 @@ void info_adopt(struct info *to, struct info *from)
 		char *old = to->texts[i];
 		if (same_text(old, from->texts[i]))
 			continue;
+		given_away = given_away || old || is_in_room(from, from->texts[i]);
 		to->texts[i] = from->texts[i];
-		from->texts[i] = old;
-		given_away = given_away || old;
+		from->texts[i] = is_in_room(to, old) ? NULL : old;
 	}
 	if (!given_away) {
 		info_free(from);
@@ -237,7 +260,7 @@ struct info *info_copy(const struct info *info)
 	bool failed = certs_copy(&copy->certs, &info->certs) != 0;
 	for (size_t i = 0; i < TEXTS && !failed; i++) {
 		const char *text = info->texts[i];
-		copy->texts[i] = text ? copy_text(text, strlen(text)) : NULL;
+		copy->texts[i] = text ? copy_text(copy, text, strlen(text)) : NULL;
 		failed = text && !copy->texts[i];
 	}
 	if (failed) {

@@ -3,7 +3,9 @@
 Both sides take turns against one server, which is a process of its own and in none of the figures. It answers all
 writes at once, or one after the other within half a second. Processor time is compared for a loop that looks at every
 transfer at each turn, and for one of epoll and socket_action, which does not: there libcurl itself takes 70 us a write,
-and what a write costs beyond that (its identity, its record, its events, a second handle) is more than half of it."""
+and what a write costs beyond that (its identity, its record, its events, a second handle, a second thread that makes
+each allocation take a lock) is half of it. The bound is 1.5; where the figure lies too near it for two short runs, a
+wider one stands beside it and `make soak` asks for the bound itself."""
 import os
 import re
 import subprocess
@@ -14,10 +16,11 @@ from harness import SAN, client
 
 COUNT = 1000
 KIB = 64  # of memory for a write under way
-TURNS = 5 if os.environ.get("SENDONCE_SOAK") else 2
+TURNS = 7 if os.environ.get("SENDONCE_SOAK") else 2
 
 # loop, milliseconds over which the answers come, how much of native time it may take
-LOOPS = [("poll", 500, 1.5), ("poll", 0, 1.5), ("epoll", 500, 2.2), ("epoll", 0, 2.2)]
+SOAK = bool(os.environ.get("SENDONCE_SOAK"))
+LOOPS = [("poll", 500, 1.5), ("poll", 0, 1.5), ("epoll", 500, 1.5 if SOAK else 1.9), ("epoll", 0, 1.5 if SOAK else 1.7)]
 
 
 @pytest.fixture

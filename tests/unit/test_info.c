@@ -445,6 +445,38 @@ static void adopted_values_leave_old_texts_valid(void **state)
 	info_free(info);
 }
 
+/* Texts of every length around what an info has room for, changed and adopted many times: they are
+ * right, those given before stay valid, and nothing is freed twice (sanitizers). */
+static void texts_of_any_length_are_adopted(void **state)
+{
+	static const size_t lengths[] = {0, 1, 40, 158, 159, 160, 161, 400};
+	enum { MANY = 24, LONGEST = 400 };
+	struct info *info = info_new();
+	const char *given[MANY];
+	char text[MANY][LONGEST + 1];
+
+	(void)state;
+	for (int i = 0; i < MANY; i++) {
+		struct info *newer = info_new(), *copy;
+		size_t n = lengths[(size_t)i % (sizeof(lengths) / sizeof(lengths[0]))];
+
+		memset(text[i], 'a' + i, n);
+		text[i][n] = '\0';
+		info_set_text(newer, CURLINFO_CONTENT_TYPE, "text/html; charset=utf-8");
+		info_set_text(newer, CURLINFO_EFFECTIVE_URL, "http://before/");
+		info_set_text(newer, CURLINFO_EFFECTIVE_URL, text[i]);
+		info_adopt(info, newer);
+		info_set_text(info, CURLINFO_CONTENT_TYPE, i % 3 ? "text/plain" : NULL);
+		given[i] = info_text(info, CURLINFO_EFFECTIVE_URL);
+		copy = info_copy(info);
+		assert_string_equal(info_text(copy, CURLINFO_EFFECTIVE_URL), text[i]);
+		info_free(copy);
+	}
+	for (int i = 0; i < MANY; i++)
+		assert_string_equal(given[i], text[i]);
+	info_free(info);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -458,6 +490,7 @@ int main(void)
 	        cmocka_unit_test(urls_lose_user_and_password),
 	        cmocka_unit_test(hostile_values),
 	        cmocka_unit_test(adopted_values_leave_old_texts_valid),
+	        cmocka_unit_test(texts_of_any_length_are_adopted),
 	};
 	curl_global_init(CURL_GLOBAL_ALL);
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
