@@ -11,7 +11,6 @@
 #include "intercept/local.h"
 #include "intercept/multi.h"
 #include "intercept/names.h"
-#include "intercept/notice.h"
 #include "intercept/process.h"
 #include "intercept/shadow.h"
 #include "intercept/turn.h"
@@ -33,14 +32,12 @@ static void prepare(void)
 	local_fork_prepare();
 	turn_fork_prepare();
 	names_fork_prepare();
-	notice_fork_prepare();
 	courier_fork_prepare();
 }
 
 static void parent(void)
 {
 	courier_fork_parent();
-	notice_fork_parent();
 	names_fork_done();
 	turn_fork_done();
 	local_fork_parent();
@@ -54,7 +51,6 @@ static void parent(void)
 static void child(void)
 {
 	courier_fork_child();
-	notice_fork_child();
 	names_fork_done();
 	turn_fork_done();
 	local_fork_child();

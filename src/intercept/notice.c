@@ -117,12 +117,23 @@ static void at_exit(void)
 	errno = saved;
 }
 
+/* The parent writes what it held back, and tells of what it lost. Another thread of it may have
+ * been at it just then, so it is not looked at here but forgotten. */
+static void in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	held = (struct buf){0};
+	atomic_store_explicit(&untold, 0, memory_order_relaxed);
+}
+
 static void prepare(void)
 {
 	/* Relaxed: who is first registers; nothing is published by it. */
-	if (!atomic_load_explicit(&prepared, memory_order_relaxed) &&
-	    !atomic_exchange_explicit(&prepared, true, memory_order_relaxed))
-		atexit(at_exit);
+	if (atomic_load_explicit(&prepared, memory_order_relaxed) ||
+	    atomic_exchange_explicit(&prepared, true, memory_order_relaxed))
+		return;
+	pthread_atfork(NULL, NULL, in_child);
+	atexit(at_exit);
 }
 
 void notice_batch_begin(void)
@@ -167,24 +178,4 @@ void notice_warning(const struct process *p, const char *reason, const char *tex
 	event.reason = reason;
 	event.text = text;
 	notice_send(p, &event);
-}
-
-/* --- fork --- */
-
-void notice_fork_prepare(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-void notice_fork_parent(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-/* The parent writes what it held back, and tells of what it lost. */
-void notice_fork_child(void)
-{
-	buf_reset(&held);
-	atomic_store_explicit(&untold, 0, memory_order_relaxed);
-	pthread_mutex_unlock(&lock);
 }

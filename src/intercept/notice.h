@@ -19,9 +19,4 @@ void notice_warning(const struct process *p, const char *reason, const char *tex
 void notice_batch_begin(void);
 void notice_batch_end(void);
 
-/* Locks around fork(2). */
-void notice_fork_prepare(void);
-void notice_fork_parent(void);
-void notice_fork_child(void);
-
 #endif
