@@ -18,6 +18,11 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 SAN = os.environ.get("SAN", "")
 SLOW = 3 if SAN else 1  # how much longer things may take
 
+# A shell that starts us in the background has these ignored, and what is ignored stays so in every client.
+for quiet in (signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(quiet) == signal.SIG_IGN:
+        signal.signal(quiet, signal.default_int_handler if quiet == signal.SIGINT else signal.SIG_DFL)
+
 PROVIDER = {"dedups": True, "key_ttl": "24h", "stores": ["2xx", 402]}
 
 

@@ -53,8 +53,9 @@ def lose_facts(world):
     """A byte falls over in what the only record was written with: neither its key nor its fingerprint is shown any more."""
     record = world.records()[0]
     with open(world.ledger, "rb") as f:
-        at = f.read().index(record["key"].encode())
-    damage(world.ledger, at - 60, b"?")
+        held = f.read()
+    at = held.index(record["key"].encode()) - 60
+    damage(world.ledger, at, bytes([held[at] ^ 1]))
     assert not world.records()[0].get("key")
     return record["content"]
 
