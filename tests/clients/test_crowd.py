@@ -16,7 +16,7 @@ from harness import SAN, client
 
 COUNT = 1000
 KIB = 64  # of memory for a write under way
-TURNS = 7 if os.environ.get("SENDONCE_SOAK") else 2
+LEAST, MOST = (7, 7) if os.environ.get("SENDONCE_SOAK") else (2, 7)  # pairs of runs; more where few were disturbed
 
 # loop, milliseconds over which the answers come, how much of native time it may take
 SOAK = bool(os.environ.get("SENDONCE_SOAK"))
@@ -58,10 +58,13 @@ def test_processor_time(world, port, kind, spread_ms, most):
     if SAN:
         return  # figures of an instrumented build are none
     world.policy(ledger={"size": "64MiB"})
-    pairs = [(once(world, kind, port, preload=False), once(world, kind, port)) for _ in range(TURNS)]
-    native, ours = [min(x["cpu_ms"] for x in side) for side in zip(*pairs)]  # what else the machine does is added to both
+    pairs, native, ours = [], 0, 1
+    while len(pairs) < LEAST or (ours > most * native and len(pairs) < MOST):
+        pairs.append((once(world, kind, port, preload=False), once(world, kind, port)))
+        # what else the machine does is added to both, never taken away: the least of each side is the figure
+        native, ours = [min(x["cpu_ms"] for x in side) for side in zip(*pairs)]
     assert ours <= most * native, pairs
     # 7.88 alone takes 20 KiB; 8.7 and later take 54 to 73, and then it is our part of the 64 that is bounded
     alone, together = [max(x["kib"] for x in side) for side in zip(*pairs)]
     assert together <= max(KIB * COUNT, alone + (KIB - 20) * COUNT), pairs
-    assert world.states() == ["done"] * (2 * COUNT * TURNS)
+    assert world.states() == ["done"] * (2 * COUNT * len(pairs))
