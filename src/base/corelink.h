@@ -6,7 +6,7 @@
 
 #include "base/flavour.h"
 
-enum { CORELINK_ABI = 5 };
+enum { CORELINK_ABI = 6 };
 
 /* The environment as it was when the process was loaded: php-fpm and others clear or overwrite
  * it later. All null when AT_SECURE is set. */

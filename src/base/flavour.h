@@ -41,6 +41,7 @@
 	X(multi_waitfds)                                                                           \
 	X(multi_notify_enable)                                                                     \
 	X(multi_notify_disable)                                                                    \
+	X(mime_data_cb)                                                                            \
 	X(mime_free)
 
 /* The functions we only call. Any of them may be missing in an older libcurl: its slot is null. */

@@ -29,6 +29,7 @@
 #include "intercept/shadow.h"
 #include "intercept/versions.h"
 #include "intercept/write.h"
+#include "request/release.h"
 
 #define CALLER() __builtin_extract_return_addr(__builtin_return_address(0))
 
@@ -172,6 +173,21 @@ static CURLcode hook_easy_setopt(CURL *handle, CURLoption option, uintptr_t word
 	}
 	errno = saved;
 	return code;
+}
+
+/* A part that gives no bytes has nothing to free, whatever it was given for that. */
+static CURLcode hook_mime_data_cb(curl_mimepart *part, curl_off_t size, curl_read_callback read,
+                                  curl_seek_callback seek, curl_free_callback free, void *arg)
+{
+	const struct flavour *fl = process_flavour(CALLER());
+	int saved = errno;
+
+	if (!fl || !CURL_HAS(fl, mime_data_cb))
+		return CURLE_FAILED_INIT;
+	if (part && read && free && process_get()->state == PROCESS_ON)
+		free = release_stand_in(free);
+	errno = saved;
+	return CURL_FN(fl, mime_data_cb)(part, size, read, seek, free, arg);
 }
 
 static void hook_mime_free(curl_mime *form)

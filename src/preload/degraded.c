@@ -260,6 +260,7 @@ void *degraded_missing(enum curl_fn function)
 	case FN_easy_send:
 	case FN_easy_recv:
 	case FN_easy_upkeep:
+	case FN_mime_data_cb:
 		return (void *)answer_failed_init;
 	case FN_easy_header:
 		return (void *)answer_not_built_in;

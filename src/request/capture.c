@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 
 #include "request/listener.h"
+#include "request/release.h"
 #include "request/rendered.h"
 
 enum { BLOCK = 65536, IDLE_TURNS = 4, PRIME_TURNS = 64 };
@@ -306,7 +307,7 @@ static enum touched touch(struct capture *c, const struct flavour *fl, const str
 static CURL *make_easy(struct capture *c, const struct flavour *fl)
 {
 	if (c->busy && c->easy) { /* left behind in the middle: not to be used or freed again */
-		CURL_FN(fl, easy_setopt)(c->easy, CURLOPT_MIMEPOST, NULL);
+		release_form(fl, c->easy);
 		*c = (struct capture){.used = true};
 	}
 	if (!c->easy)
@@ -403,10 +404,8 @@ enum capture_result capture_end(struct rendering *r, enum capture_result result,
 /* One that nothing was read of goes back as it came: nobody has anything to rewind. */
 static void put_back(struct capture *c, const struct flavour *fl, CURL *program)
 {
-	__typeof__(&curl_easy_setopt) set = CURL_FN(fl, easy_setopt);
-
-	set(c->easy, CURLOPT_MIMEPOST, NULL);
-	set(program, CURLOPT_MIMEPOST, c->mime);
+	release_form(fl, c->easy);
+	CURL_FN(fl, easy_setopt)(program, CURLOPT_MIMEPOST, c->mime);
 	c->mime = NULL;
 }
 
@@ -415,10 +414,10 @@ bool capture_copy(struct capture *to, struct capture *from, const struct flavour
 {
 	bool untouched = !from->mime && !from->copied && !from->used;
 
-	if (options->kind != HTTP_MIME || from->busy || !make_easy(from, fl) ||
-	    !attach(from, fl, program, options))
+	if (options->kind != HTTP_MIME || from->busy || !release_is_unheard() ||
+	    !make_easy(from, fl) || !attach(from, fl, program, options))
 		return false;
-	to->easy = CURL_FN(fl, easy_duphandle)(from->easy);
+	to->easy = release_copy(fl, from->easy);
 	to->copied = to->easy != NULL;
 	if (untouched)
 		put_back(from, fl, program);
@@ -427,17 +426,16 @@ bool capture_copy(struct capture *to, struct capture *from, const struct flavour
 
 bool capture_keeps(struct capture *c, const struct flavour *fl, const curl_mime *mime)
 {
-	__typeof__(&curl_easy_setopt) set = CURL_FN(fl, easy_setopt);
-
 	if (c->copied && !c->busy)
-		set(c->easy, CURLOPT_MIMEPOST, NULL);
+		release_form(fl, c->easy);
 	c->copied = c->read = false;
 	if (!c->mime || c->busy)
 		return false;
 	/* The address may be that of a new form, the old one freed: then it is attached here. */
-	if (mime == c->mime && set(c->easy, CURLOPT_MIMEPOST, mime) == CURLE_OK)
+	if (mime == c->mime &&
+	    CURL_FN(fl, easy_setopt)(c->easy, CURLOPT_MIMEPOST, mime) == CURLE_OK)
 		return true;
-	set(c->easy, CURLOPT_MIMEPOST, NULL);
+	release_form(fl, c->easy);
 	c->mime = NULL;
 	c->stuck = false;
 	return false;
@@ -457,7 +455,6 @@ bool capture_has_stream(const struct options *options)
 bool capture_give_back(struct capture *c, const struct flavour *fl, CURL *program,
                        const struct options *options)
 {
-	__typeof__(&curl_easy_setopt) set = CURL_FN(fl, easy_setopt);
 	curl_mime *mime = c->mime;
 	enum touched touched;
 
@@ -473,11 +470,11 @@ bool capture_give_back(struct capture *c, const struct flavour *fl, CURL *progra
 		c->stuck = touched == TOUCHED_STUCK;
 		return !c->stuck;
 	}
-	set(c->easy, CURLOPT_MIMEPOST, NULL);
+	release_form(fl, c->easy);
 	c->mime = NULL;
 	c->used = c->stuck = touched == TOUCHED_STUCK;
 	if (touched != TOUCHED_NOTHING)
-		set(program, CURLOPT_MIMEPOST, mime);
+		CURL_FN(fl, easy_setopt)(program, CURLOPT_MIMEPOST, mime);
 	return !c->stuck;
 }
 
@@ -488,9 +485,9 @@ void capture_note_use(struct capture *c)
 
 void capture_drop(struct capture *c, const struct flavour *fl)
 {
-	if (c->easy && c->busy)
-		CURL_FN(fl, easy_setopt)(c->easy, CURLOPT_MIMEPOST, NULL);
-	else if (c->easy)
+	if (c->easy)
+		release_form(fl, c->easy);
+	if (c->easy && !c->busy)
 		CURL_FN(fl, easy_cleanup)(c->easy);
 	*c = (struct capture){0};
 }

@@ -6,7 +6,8 @@
  * its own perform, with no lock held.
  *
  * A copy of a handle has a form that only libcurl knows. It is therefore copied twice: once with
- * the program's handle, where libcurl sends it, and once with ours, where it is rendered.
+ * the program's handle, where libcurl sends it, and once with ours, where it is rendered. The
+ * program does not hear when the second one ends (release.h).
  *
  * The program's curl_mime is moved to that handle and stays there: libcurl rewinds a form only on
  * the handle that read it. Where libcurl itself is to use the program's handle again, the form is

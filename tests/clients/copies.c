@@ -10,15 +10,22 @@
  *     x       the handle and all it was given for its form is gone
  *     s       the copy gets a form of its own
  *     p       both are given a callback that only their own transfer can run
+ *     k K     the copy, the copy of the copy is made
+ *     r       the copy is reset
+ *     u       a part of the form gets other contents
+ *     n       the copy alone in a multi
  *
  * With an `i` in front the copy is made inside of a callback of the handle's first transfer. A line
- * a perform: who, code, status, body. */
+ * a perform: who, code, status, body; and those of freed.h after each step. */
 #define CURL_DISABLE_DEPRECATION
 #include <curl/curl.h>
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "freed.h"
 
 enum { HANDLES = 3 };
 
@@ -29,6 +36,8 @@ struct program {
 	char text[HANDLES][1024];
 	size_t n[HANDLES];
 	curl_mime *mime, *own;
+	curl_mimepart *counted;
+	struct freed freed;
 	struct curl_httppost *form;
 	struct curl_slist *headers;
 	CURLU *parts;
@@ -58,6 +67,11 @@ static int on_seek(void *ctx, curl_off_t offset, int origin)
 {
 	((struct program *)ctx)->at = (size_t)offset;
 	return origin == SEEK_SET ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_CANTSEEK;
+}
+
+static void on_free(void *ctx)
+{
+	FREED[0](&((struct program *)ctx)->freed);
 }
 
 static int on_sockopt(void *ctx, curl_socket_t fd, curlsocktype purpose)
@@ -145,7 +159,7 @@ static void mime_callback(struct program *p, CURL *e)
 	p->mime = curl_mime_init(e);
 	part = curl_mime_addpart(p->mime);
 	curl_mime_name(part, "order");
-	curl_mime_data_cb(part, (curl_off_t)strlen(p->body), on_read, on_seek, NULL, p);
+	curl_mime_data_cb(part, (curl_off_t)strlen(p->body), on_read, on_seek, on_free, p);
 	curl_easy_setopt(e, CURLOPT_MIMEPOST, p->mime);
 }
 
@@ -160,6 +174,45 @@ static void mime_nested(struct program *p, CURL *e)
 	part = curl_mime_addpart(p->mime);
 	curl_mime_subparts(part, inner);
 	curl_easy_setopt(e, CURLOPT_MIMEPOST, p->mime);
+}
+
+static void mime_counted(struct program *p, CURL *e)
+{
+	mime(p, e);
+	freed_part(&p->freed, p->mime, FREED[1]);
+	freed_part(&p->freed, p->mime, FREED[2]);
+	freed_part(&p->freed, p->mime, NULL);
+	p->counted = freed_part(&p->freed, p->mime, FREED[1]);
+}
+
+static void mime_counted_inside(struct program *p, CURL *e)
+{
+	curl_mime *inner = curl_mime_init(e), *innermost = curl_mime_init(e);
+
+	mime(p, e);
+	freed_part(&p->freed, innermost, FREED[1]);
+	curl_mime_subparts(curl_mime_addpart(inner), innermost);
+	p->counted = freed_part(&p->freed, inner, FREED[2]);
+	curl_mime_subparts(curl_mime_addpart(p->mime), inner);
+}
+
+/* As foreign function interfaces bind. */
+static void mime_counted_by_name(struct program *p, CURL *e)
+{
+	__typeof__(&curl_mime_data_cb) data_cb;
+	void *at = dlsym(dlopen("libcurl.so.4", RTLD_NOW), "curl_mime_data_cb");
+
+	memcpy(&data_cb, &at, sizeof(at));
+	mime(p, e);
+	p->counted = curl_mime_addpart(p->mime);
+	data_cb(p->counted, 0, freed_read, freed_seek, FREED[1], &p->freed);
+}
+
+static void mime_hundred(struct program *p, CURL *e)
+{
+	mime(p, e);
+	for (int i = 0; i < FREED_FUNCTIONS; i++)
+		p->counted = freed_part(&p->freed, p->mime, FREED[i]);
 }
 
 static void form(struct program *p, CURL *e)
@@ -229,6 +282,10 @@ static const struct {
         {"mime", mime},
         {"mime-callback", mime_callback},
         {"mime-nested", mime_nested},
+        {"mime-counted", mime_counted},
+        {"mime-counted-inside", mime_counted_inside},
+        {"mime-counted-by-name", mime_counted_by_name},
+        {"mime-hundred", mime_hundred},
         {"form", form},
         {"headers", header_list},
         {"curlu", url_parts},
@@ -284,14 +341,14 @@ static void perform(struct program *p, int who, bool other)
 	print(p, who, curl_easy_perform(e));
 }
 
-static void perform_both(struct program *p)
+static void perform_in_multi(struct program *p, int first)
 {
 	CURLM *multi = curl_multi_init();
 	int running = 1, left;
 	CURLMsg *msg;
 
 	copy_of(p, 1);
-	for (int who = 0; who < 2; who++) {
+	for (int who = first; who < 2; who++) {
 		begin(p, who, NULL);
 		curl_multi_add_handle(multi, p->handle[who]);
 	}
@@ -299,7 +356,7 @@ static void perform_both(struct program *p)
 		curl_multi_poll(multi, NULL, 0, 100, NULL);
 	while ((msg = curl_multi_info_read(multi, &left)))
 		print(p, msg->easy_handle == p->handle[1], msg->data.result);
-	for (int who = 0; who < 2; who++)
+	for (int who = first; who < 2; who++)
 		curl_multi_remove_handle(multi, p->handle[who]);
 	curl_multi_cleanup(multi);
 }
@@ -324,6 +381,15 @@ static void own_form(struct program *p)
 	curl_easy_setopt(p->handle[1], CURLOPT_MIMEPOST, p->own);
 }
 
+static void replace_contents(struct program *p)
+{
+	curl_mime_data_cb(p->counted, 0, freed_read, freed_seek, FREED[99], &p->freed);
+	curl_mime_data_cb(p->counted, 0, freed_read, freed_seek, FREED[98], &p->freed);
+	curl_mime_data_cb(p->counted, 0, NULL, NULL, FREED[97], &p->freed); /* nothing at all */
+	curl_mime_data_cb(p->counted, 0, freed_read, freed_seek, FREED[1], &p->freed);
+	curl_mime_data(p->counted, "z", CURL_ZERO_TERMINATED);
+}
+
 static void step(struct program *p, char what)
 {
 	static const char LETTERS[] = "ocdOCD";
@@ -331,8 +397,14 @@ static void step(struct program *p, char what)
 
 	if (at)
 		perform(p, (int)(at - LETTERS) % HANDLES, at - LETTERS >= HANDLES);
-	else if (what == 'm')
-		perform_both(p);
+	else if (what == 'm' || what == 'n')
+		perform_in_multi(p, what == 'n');
+	else if (what == 'k' || what == 'K')
+		copy_of(p, what == 'k' ? 1 : 2);
+	else if (what == 'r')
+		curl_easy_reset(copy_of(p, 1));
+	else if (what == 'u')
+		replace_contents(p);
 	else if (what == 'x')
 		drop_original(p);
 	else if (what == 's')
@@ -360,9 +432,12 @@ static bool make(struct program *p, const char *kind)
 
 static void drop(struct program *p)
 {
-	for (int i = 0; i < HANDLES; i++)
+	for (int i = 0; i < HANDLES; i++) {
 		curl_easy_cleanup(p->handle[i]);
+		freed_tell(&p->freed);
+	}
 	curl_mime_free(p->mime);
+	freed_tell(&p->freed);
 	curl_mime_free(p->own);
 	curl_formfree(p->form);
 	curl_slist_free_all(p->headers);
@@ -384,8 +459,10 @@ int main(int argc, char **argv)
 	p->unmovable = strchr(argv[2], 'p') != NULL;
 	if (!make(p, argv[1]))
 		return 64;
-	for (const char *what = argv[2]; *what; what++)
+	for (const char *what = argv[2]; *what; what++) {
 		step(p, *what);
+		freed_tell(&p->freed);
+	}
 	drop(p);
 	curl_global_cleanup();
 	return 0;

@@ -18,6 +18,10 @@ ORDERS = {"the copy": "c", "the handle, the copy": "oc", "the copy, the handle":
           "in place, elsewhere first": "pCco"}
 AROUND = {"elsewhere first": "Cc", "here first": "cC", "back and forth": "CcCcO", "the handle in between": "oCcO", "a copy of a used copy": "Cdc",
           "a form of its own": "csc", "of its own at once": "sc"}
+# When the functions are called that free what parts read from
+FREED = {"dropped unsent": "k", "two copies, dropped unsent": "kK", "the form goes first": "x", "a copy that is reset": "kr", "reset after a write": "cr",
+         "other contents first": "uoc", "other contents since": "cuc", "other contents of a form that was sent": "ouco", "in place": "pcuo",
+         "in a loop": "nn", "both in a loop, then a copy of the copy": "mKd", "a form of its own": "dcsc", "elsewhere": "CuCcr", "made inside": "ic"}
 COOKIES = ["cookies", "cookie-line", "share", "share-alone"]
 
 
@@ -32,7 +36,7 @@ def copies(world, server, kind, order, query="?cookie=1", **env):
     result = world.run([client("copies"), kind, order, server.base + "/orders" + query, server.base + "/free" + query], **env)
     assert result.rc == 0 and result.err == "", result
     lines = [x.split(" ", 3) for x in result.out.splitlines()]
-    return [(who, code, status) for who, code, status, _ in lines], server.writes()
+    return [(who, code, status, rest if who == "freed" else "") for who, code, status, rest in lines], server.writes()
 
 
 def check(world, server, kind, order):
@@ -90,3 +94,44 @@ def test_a_form_that_libcurl_is_sending_is_not_silent(world, server, kind):
     ours, sent = copies(world, server, kind, "iOcc")
     assert ours == native and [neutral(r.raw) for r in sent] == [neutral(r.raw) for r in bare]
     assert [e["reason"] for e in world.events("unprotected")] == ["form of a copied handle"] * 2
+
+
+@pytest.mark.san
+@pytest.mark.parametrize("kind", ["mime-callback", "mime-counted", "mime-counted-inside", "mime-counted-by-name"])
+def test_parts_are_freed_as_natively(world, server, kind):
+    """As often, by the same functions, and at the same steps, whatever copies of ours there are."""
+    for number, order in enumerate(FREED.values()):
+        if kind == "mime-callback" and ("u" in order or "m" in order):
+            continue
+        native, _ = copies(world, server, kind, order, preload=False)
+        world.ledger = world.path("ledger-%d" % number)
+        world.policy(match="POST http://127.0.0.1:*/orders")
+        ours, sent = copies(world, server, kind, order)
+        assert (sorted(ours) if "m" in order else ours) == (sorted(native) if "m" in order else native)
+        assert world.events("unprotected") == [] and any(who == "freed" for who, *_ in native)
+        assert all(r.key for r in sent if r.path == "/orders")
+
+
+@pytest.mark.san
+@pytest.mark.parametrize("mode", ["off", "audit", "inject"])
+def test_parts_are_freed_as_natively_in_other_modes(world, server, mode):
+    for order in ("kK", "oc", "dco", "pcuo"):
+        native, bare = copies(world, server, "mime-counted", order, preload=False)
+        world.policy(match="POST http://127.0.0.1:*/orders", top={"mode": mode})
+        ours, sent = copies(world, server, "mime-counted", order)
+        assert ours == native and [neutral(r.raw) for r in sent] == [neutral(r.raw) for r in bare]
+
+
+@pytest.mark.san
+@pytest.mark.parametrize("order", ["k", "oc", "dco", "cuc", "pcoc", "csc", "nn"])
+def test_more_functions_than_anybody_has(world, server, order):
+    """Copies of their forms are libcurl's alone: not protected, which is said, and freed as natively."""
+    native, bare = copies(world, server, "mime-hundred", order, preload=False)
+    world.policy(match="POST http://127.0.0.1:*/orders", repeat="after-answer")
+    ours, sent = copies(world, server, "mime-hundred", order)
+    assert ours == native and [neutral(r.raw) for r in sent] == [neutral(r.raw) for r in bare]
+    told = [e["reason"] for e in world.events("unprotected")]
+    assert set(told) <= {"form of a copied handle"}
+    own = "s" in order  # the last write is one of a form of its own
+    assert len(told) == sum(order.count(x) for x in "cdn") - own
+    assert len([r for r in sent if r.key]) == order.count("o") + own

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-HOOKED = 33
+HOOKED = 34
 ARCHES = {"x86_64": ("gcc", "objdump"), "aarch64": ("clang", "aarch64-linux-gnu-objdump")}
 
 

@@ -14,6 +14,7 @@
 
 #include "flavour_here.h"
 #include "request/capture.h"
+#include "request/release.h"
 #include "request/rendered.h"
 
 enum { LIMIT = 64 << 20, PARTS_MAX = 1 << 20 };
@@ -443,7 +444,7 @@ static void test_copied(void **state)
 	start(&p);
 	start(&copy);
 	curl_easy_cleanup(copy.curl);
-	curl_mime_data_cb(add_part(&p, "a"), 3, on_read, on_seek, on_free, &f);
+	curl_mime_data_cb(add_part(&p, "a"), 3, on_read, on_seek, release_stand_in(on_free), &f);
 	curl_mime_data(add_part(&p, "b"), "two", CURL_ZERO_TERMINATED);
 	set(&p, CURLOPT_MIMEPOST, (uintptr_t)p.mime);
 	assert_true(capture_copy(&copy.capture, &p.capture, flavour_here(), p.curl, &p.options));
@@ -471,7 +472,36 @@ static void test_copied(void **state)
 	        capture_keeps(&copy.capture, flavour_here(), NULL)); /* one of its own is set */
 	assert_false(copy.capture.copied);
 	finish(&copy);
-	assert_int_equal(f.frees, 3); /* the program's, libcurl's copy and ours */
+	assert_int_equal(f.frees, 2); /* the program's and libcurl's copy: of ours nobody hears */
+}
+
+/* A callback has jumped out of its rendering: it ends where it is left, or used again. */
+static void test_copied_and_left(void **state)
+{
+	struct feed f = {.text = "one"};
+	struct program p;
+
+	(void)state;
+	start(&p);
+	curl_mime_data_cb(add_part(&p, "a"), 3, on_read, on_seek, release_stand_in(on_free), &f);
+	set(&p, CURLOPT_MIMEPOST, (uintptr_t)p.mime);
+	for (int again = 0; again < 2; again++) {
+		struct program copy = {.options = {.kind = HTTP_MIME}};
+		CURL *left;
+
+		assert_true(capture_copy(&copy.capture, &p.capture, flavour_here(), p.curl,
+		                         &p.options));
+		left = copy.capture.easy;
+		copy.capture.busy = true;
+		if (again)
+			render(&copy, LIMIT);
+		forget(&copy);
+		capture_drop(&copy.capture, flavour_here());
+		curl_easy_cleanup(left);
+		assert_int_equal(f.frees, 0);
+	}
+	finish(&p);
+	assert_int_equal(f.frees, 1);
 }
 
 /* What cannot be copied is not: another kind of body, and a form that is being rendered. */
@@ -594,14 +624,23 @@ static void test_rendered(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_mime),        cmocka_unit_test(test_form),
-	        cmocka_unit_test(test_chunks),      cmocka_unit_test(test_abort),
-	        cmocka_unit_test(test_pause),       cmocka_unit_test(test_limit),
-	        cmocka_unit_test(test_headers),     cmocka_unit_test(test_back_and_forth),
-	        cmocka_unit_test(test_no_way_back), cmocka_unit_test(test_no_descriptor),
-	        cmocka_unit_test(test_freed),       cmocka_unit_test(test_rendered),
-	        cmocka_unit_test(test_short),       cmocka_unit_test(test_copied),
-	        cmocka_unit_test(test_not_copied),  cmocka_unit_test(test_another_kind_since),
+	        cmocka_unit_test(test_mime),
+	        cmocka_unit_test(test_form),
+	        cmocka_unit_test(test_chunks),
+	        cmocka_unit_test(test_abort),
+	        cmocka_unit_test(test_pause),
+	        cmocka_unit_test(test_limit),
+	        cmocka_unit_test(test_headers),
+	        cmocka_unit_test(test_back_and_forth),
+	        cmocka_unit_test(test_no_way_back),
+	        cmocka_unit_test(test_no_descriptor),
+	        cmocka_unit_test(test_freed),
+	        cmocka_unit_test(test_rendered),
+	        cmocka_unit_test(test_short),
+	        cmocka_unit_test(test_copied),
+	        cmocka_unit_test(test_not_copied),
+	        cmocka_unit_test(test_another_kind_since),
+	        cmocka_unit_test(test_copied_and_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
