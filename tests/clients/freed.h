@@ -52,7 +52,8 @@ static int freed_seek(void *ctx, curl_off_t offset, int origin)
 }
 
 /* `function` null: it has none. */
-static inline curl_mimepart *freed_part(struct freed *f, curl_mime *form, curl_free_callback function)
+static inline curl_mimepart *freed_part(struct freed *f, curl_mime *form,
+                                        curl_free_callback function)
 {
 	curl_mimepart *part = curl_mime_addpart(form);
 
