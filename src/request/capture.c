@@ -307,7 +307,7 @@ static enum touched touch(struct capture *c, const struct flavour *fl, const str
 static CURL *make_easy(struct capture *c, const struct flavour *fl)
 {
 	if (c->busy && c->easy) { /* left behind in the middle: not to be used or freed again */
-		release_form(fl, c->easy);
+		release_form(fl, c->easy, c->heard);
 		*c = (struct capture){.used = true};
 	}
 	if (!c->easy)
@@ -404,7 +404,7 @@ enum capture_result capture_end(struct rendering *r, enum capture_result result,
 /* One that nothing was read of goes back as it came: nobody has anything to rewind. */
 static void put_back(struct capture *c, const struct flavour *fl, CURL *program)
 {
-	release_form(fl, c->easy);
+	release_form(fl, c->easy, false);
 	CURL_FN(fl, easy_setopt)(program, CURLOPT_MIMEPOST, c->mime);
 	c->mime = NULL;
 }
@@ -414,6 +414,10 @@ bool capture_copy(struct capture *to, struct capture *from, const struct flavour
 {
 	bool untouched = !from->mime && !from->copied && !from->used;
 
+	if (options->kind != HTTP_MIME && (from->mime || from->heard) && !from->busy) {
+		to->easy = release_copy(fl, from->easy);
+		to->copied = to->heard = to->easy != NULL;
+	}
 	if (options->kind != HTTP_MIME || from->busy || !release_is_unheard() ||
 	    !make_easy(from, fl) || !attach(from, fl, program, options))
 		return false;
@@ -427,15 +431,15 @@ bool capture_copy(struct capture *to, struct capture *from, const struct flavour
 bool capture_keeps(struct capture *c, const struct flavour *fl, const curl_mime *mime)
 {
 	if (c->copied && !c->busy)
-		release_form(fl, c->easy);
-	c->copied = c->read = false;
+		release_form(fl, c->easy, c->heard);
+	c->copied = c->read = c->heard = false;
 	if (!c->mime || c->busy)
 		return false;
 	/* The address may be that of a new form, the old one freed: then it is attached here. */
 	if (mime == c->mime &&
 	    CURL_FN(fl, easy_setopt)(c->easy, CURLOPT_MIMEPOST, mime) == CURLE_OK)
 		return true;
-	release_form(fl, c->easy);
+	release_form(fl, c->easy, false);
 	c->mime = NULL;
 	c->stuck = false;
 	return false;
@@ -470,7 +474,7 @@ bool capture_give_back(struct capture *c, const struct flavour *fl, CURL *progra
 		c->stuck = touched == TOUCHED_STUCK;
 		return !c->stuck;
 	}
-	release_form(fl, c->easy);
+	release_form(fl, c->easy, false);
 	c->mime = NULL;
 	c->used = c->stuck = touched == TOUCHED_STUCK;
 	if (touched != TOUCHED_NOTHING)
@@ -486,7 +490,7 @@ void capture_note_use(struct capture *c)
 void capture_drop(struct capture *c, const struct flavour *fl)
 {
 	if (c->easy)
-		release_form(fl, c->easy);
+		release_form(fl, c->easy, c->heard);
 	if (c->easy && !c->busy)
 		CURL_FN(fl, easy_cleanup)(c->easy);
 	*c = (struct capture){0};

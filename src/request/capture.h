@@ -32,6 +32,8 @@ struct capture {
 	bool copied;     /* `easy` has a form for good: a copy that libcurl made, as it did for the
 	                    program's handle, which is itself a copy */
 	bool read;       /* that one was rendered, and has not been rewound since */
+	bool heard;      /* libcurl did not make one for the program's handle: this one ends as it
+	                    would have */
 };
 
 struct captured {
@@ -69,7 +71,9 @@ enum capture_result capture_end(struct rendering *r, enum capture_result result,
                                 struct captured *out);
 
 /* Before libcurl duplicates `program`, which is not performing: what renders the form of its copy,
- * into *to, which is all zero. False: nothing does. */
+ * into *to, which is all zero. False: nothing does. So it is where `program` has been set to send
+ * something else since: its form then does not go back to it, and *to only ends as libcurl's copy
+ * would. */
 bool capture_copy(struct capture *to, struct capture *from, const struct flavour *fl, CURL *program,
                   const struct options *options);
 

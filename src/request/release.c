@@ -89,11 +89,13 @@ CURL *release_copy(const struct flavour *fl, CURL *easy)
 	return copy;
 }
 
-void release_form(const struct flavour *fl, CURL *easy)
+void release_form(const struct flavour *fl, CURL *easy, bool heard)
 {
 	int cancel;
 
-	begin(&cancel);
+	if (!heard)
+		begin(&cancel);
 	CURL_FN(fl, easy_setopt)(easy, CURLOPT_MIMEPOST, NULL);
-	end(cancel);
+	if (!heard)
+		end(cancel);
 }

@@ -27,8 +27,8 @@ bool release_is_unheard(void);
 /* curl_easy_duphandle of a handle of ours. Null: no memory. */
 CURL *release_copy(const struct flavour *fl, CURL *easy);
 
-/* Take the form off a handle of ours. A copy ends with it; one of the program's own, which is only
- * attached there, is left as it is. */
-void release_form(const struct flavour *fl, CURL *easy);
+/* Take the form off a handle of ours. A copy ends with it, which is heard if `heard`; one of the
+ * program's own, which is only attached there, is left as it is. */
+void release_form(const struct flavour *fl, CURL *easy, bool heard);
 
 #endif

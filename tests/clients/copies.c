@@ -13,6 +13,7 @@
  *     k K     the copy, the copy of the copy is made
  *     r       the copy is reset
  *     u       a part of the form gets other contents
+ *     g       the handle is to get something: its form is not sent any more
  *     n       the copy alone in a multi
  *
  * With an `i` in front the copy is made inside of a callback of the handle's first transfer. A line
@@ -403,6 +404,8 @@ static void step(struct program *p, char what)
 		copy_of(p, what == 'k' ? 1 : 2);
 	else if (what == 'r')
 		curl_easy_reset(copy_of(p, 1));
+	else if (what == 'g')
+		curl_easy_setopt(p->handle[0], CURLOPT_HTTPGET, 1L);
 	else if (what == 'u')
 		replace_contents(p);
 	else if (what == 'x')

@@ -21,7 +21,9 @@ AROUND = {"elsewhere first": "Cc", "here first": "cC", "back and forth": "CcCcO"
 # When the functions are called that free what parts read from
 FREED = {"dropped unsent": "k", "two copies, dropped unsent": "kK", "the form goes first": "x", "a copy that is reset": "kr", "reset after a write": "cr",
          "other contents first": "uoc", "other contents since": "cuc", "other contents of a form that was sent": "ouco", "in place": "pcuo",
-         "in a loop": "nn", "both in a loop, then a copy of the copy": "mKd", "a form of its own": "dcsc", "elsewhere": "CuCcr", "made inside": "ic"}
+         "in a loop": "nn", "both in a loop, then a copy of the copy": "mKd", "a form of its own": "dcsc", "elsewhere": "CuCcr", "made inside": "ic",
+         "made inside, in place": "pic", "a form that is not sent any more": "ogk", "a copy of such a copy": "ogkKro", "a form instead of it": "ogKcsc",
+         "of a form that was never sent": "gkK", "of a copy": "kogK"}
 COOKIES = ["cookies", "cookie-line", "share", "share-alone"]
 
 

@@ -504,6 +504,34 @@ static void test_copied_and_left(void **state)
 	assert_int_equal(f.frees, 1);
 }
 
+/* The form of a program that sends something else since stays with us, and libcurl has none to
+ * copy: ours end as libcurl's would. */
+static void test_copied_since(void **state)
+{
+	struct capture copy = {0}, second = {0};
+	struct feed f = {.text = "one"};
+	struct program p;
+
+	(void)state;
+	start(&p);
+	curl_mime_data_cb(add_part(&p, "a"), 3, on_read, on_seek, release_stand_in(on_free), &f);
+	set(&p, CURLOPT_MIMEPOST, (uintptr_t)p.mime);
+	assert_int_equal(render(&p, LIMIT), CAPTURE_DONE);
+	forget(&p);
+	set(&p, CURLOPT_HTTPGET, 1);
+	assert_false(capture_copy(&copy, &p.capture, flavour_here(), p.curl, &p.options));
+	assert_false(capture_copy(&second, &copy, flavour_here(), p.curl, &p.options));
+	assert_int_equal(f.frees, 0);
+	capture_drop(&second, flavour_here());
+	assert_int_equal(f.frees, 1);
+	assert_false(capture_keeps(&copy, flavour_here(), NULL));
+	assert_int_equal(f.frees, 2);
+	capture_drop(&copy, flavour_here());
+	assert_int_equal(f.frees, 2);
+	finish(&p);
+	assert_int_equal(f.frees, 3);
+}
+
 /* What cannot be copied is not: another kind of body, and a form that is being rendered. */
 static void test_not_copied(void **state)
 {
@@ -641,6 +669,7 @@ int main(void)
 	        cmocka_unit_test(test_not_copied),
 	        cmocka_unit_test(test_another_kind_since),
 	        cmocka_unit_test(test_copied_and_left),
+	        cmocka_unit_test(test_copied_since),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

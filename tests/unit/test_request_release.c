@@ -102,8 +102,8 @@ static void test_copies(void **state)
 	assert_non_null(ours);
 	assert_non_null(again);
 	assert_non_null(programs);
-	release_form(fl, ours);
-	release_form(fl, again);
+	release_form(fl, ours, false);
+	release_form(fl, again, false);
 	curl_easy_cleanup(ours);
 	curl_easy_cleanup(again);
 	assert_int_equal(f.freed.calls, 0);
@@ -122,7 +122,7 @@ static void test_the_programs_own(void **state)
 	start(&f);
 	curl_easy_setopt(f.curl, CURLOPT_MIMEPOST, NULL);
 	curl_easy_setopt(ours, CURLOPT_MIMEPOST, f.mime);
-	release_form(flavour_here(), ours);
+	release_form(flavour_here(), ours, false);
 	curl_easy_setopt(f.curl, CURLOPT_MIMEPOST, f.mime);
 	curl_easy_cleanup(ours);
 	finish(&f, 0);
@@ -142,7 +142,7 @@ static void test_other_contents(void **state)
 	assert_int_equal(f.freed.by[3], 1);
 	curl_mime_data(part, "x", 1);
 	assert_int_equal(f.freed.by[4], 1);
-	release_form(flavour_here(), ours);
+	release_form(flavour_here(), ours, false);
 	curl_easy_cleanup(ours);
 	finish(&f, 2);
 }
@@ -204,7 +204,7 @@ static void test_another_thread(void **state)
 	(void)state;
 	start(&meanwhile.own);
 	ours = release_copy(&fl, meanwhile.own.curl);
-	release_form(&fl, ours);
+	release_form(&fl, ours, false);
 	curl_easy_cleanup(ours);
 	finish(&meanwhile.own, 0);
 }
@@ -222,7 +222,7 @@ static void *be_cancelled(void *ctx)
 	struct flavour fl = with(FN_easy_setopt, (void (*)(void))set_and_be_cancelled);
 
 	pthread_cleanup_push(release_stand_in(FREED[1]), ctx);
-	release_form(&fl, meanwhile.own.curl);
+	release_form(&fl, meanwhile.own.curl, false);
 	pthread_testcancel();
 	pthread_cleanup_pop(0);
 	return NULL;
