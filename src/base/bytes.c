@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM_FIRST = 512 };
+enum { ROOM_FIRST = 512, NUMBER_MOST = sizeof("-9223372036854775808") };
 
 struct span span_of(const char *text)
 {
@@ -71,35 +71,46 @@ struct span span_trim(struct span a)
 	return a;
 }
 
-static bool make_room(struct buf *b, size_t n)
+/* What failed has no room from then on, so that `reserve` asks one thing only. */
+static bool give_up(struct buf *b)
+{
+	b->failed = true;
+	b->room = b->data ? b->n + 1 : 0;
+	return false;
+}
+
+static __attribute__((noinline)) bool make_room(struct buf *b, size_t n)
 {
 	size_t need, room;
 	char *data;
 
-	if (b->failed || n > SIZE_MAX / 2 - b->n - 1) {
-		b->failed = true;
-		return false;
-	}
+	if (b->failed || n > SIZE_MAX / 2 - b->n - 1)
+		return give_up(b);
 	need = b->n + n + 1;
 	room = b->room ? b->room * 2 : ROOM_FIRST;
 	if (room < need)
 		room = need;
-	data = realloc(b->data, room);
-	if (!data) {
-		b->failed = true;
-		return false;
-	}
+	data = b->lent ? malloc(room) : realloc(b->data, room);
+	if (!data)
+		return give_up(b);
+	if (b->lent)
+		memcpy(data, b->data, b->n + 1);
+	b->lent = false;
 	b->data = data;
 	b->room = room;
 	return true;
 }
 
-/* Room for n more bytes and a NUL. */
-static bool reserve(struct buf *b, size_t n)
+struct buf buf_in(char *room, size_t n)
 {
-	if (!b->failed && b->room > b->n && n < b->room - b->n)
-		return true;
-	return make_room(b, n);
+	room[0] = '\0';
+	return (struct buf){.data = room, .room = n, .lent = true};
+}
+
+/* Room for n more bytes and a NUL. `room` is 0, or more than `n`. */
+static inline bool reserve(struct buf *b, size_t n)
+{
+	return n < b->room - b->n || make_room(b, n);
 }
 
 char *buf_grow(struct buf *b, size_t n)
@@ -116,10 +127,12 @@ char *buf_grow(struct buf *b, size_t n)
 
 void buf_add(struct buf *b, const void *data, size_t n)
 {
-	char *at = buf_grow(b, n);
-
-	if (at && n)
-		memcpy(at, data, n);
+	if (!reserve(b, n))
+		return;
+	if (n)
+		memcpy(b->data + b->n, data, n);
+	b->n += n;
+	b->data[b->n] = '\0';
 }
 
 void buf_add_span(struct buf *b, struct span s)
@@ -142,21 +155,15 @@ void buf_add_char(struct buf *b, char c)
 
 void buf_add_number(struct buf *b, int64_t value)
 {
+	char digits[NUMBER_MOST], *at = digits + sizeof(digits);
 	uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
-	size_t n = value < 0 ? 2 : 1;
-	char *at;
 
-	for (uint64_t more = rest; more >= 10; more /= 10)
-		n++;
-	at = buf_grow(b, n);
-	if (!at)
-		return;
-	if (value < 0)
-		*at = '-';
-	at += n;
 	do
 		*--at = (char)('0' + rest % 10);
 	while ((rest /= 10) != 0);
+	if (value < 0)
+		*--at = '-';
+	buf_add(b, at, (size_t)(digits + sizeof(digits) - at));
 }
 
 void buf_printf(struct buf *b, const char *format, ...)
@@ -187,7 +194,8 @@ void buf_reset(struct buf *b)
 
 void buf_free(struct buf *b)
 {
-	free(b->data);
+	if (!b->lent)
+		free(b->data);
 	*b = (struct buf){0};
 }
 

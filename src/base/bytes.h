@@ -20,6 +20,7 @@ struct buf {
 	size_t n;
 	size_t room;
 	bool failed;
+	bool lent; /* data is the caller's room, not of the heap */
 };
 
 struct span span_of(const char *text); /* null gives an empty span */
@@ -31,6 +32,9 @@ bool span_starts(struct span a, const char *prefix);
 bool span_ends_nocase(struct span a, const char *suffix);
 struct span span_trim(struct span a); /* without spaces and tabs at both ends */
 
+/* Empty, and in `room` (n > 0 bytes, which outlive it) as long as that is enough. For what does not
+ * leave the function: data is never to be kept, nor freed but by buf_free. */
+struct buf buf_in(char *room, size_t n);
 void buf_add(struct buf *b, const void *data, size_t n);
 /* n bytes more, which the caller fills; null when out of memory. */
 char *buf_grow(struct buf *b, size_t n);

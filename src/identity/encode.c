@@ -33,12 +33,16 @@ void part_close(struct buf *out, size_t at)
 
 void part_add(struct buf *out, char tag, struct span value)
 {
-	char head[1 + LENGTH];
+	char *at = value.n < SIZE_MAX - 1 - LENGTH ? buf_grow(out, 1 + LENGTH + value.n) : NULL;
 
-	head[0] = tag;
-	put_length(head + 1, value.n);
-	buf_add(out, head, sizeof head);
-	buf_add_span(out, value);
+	if (!at) {
+		out->failed = true;
+		return;
+	}
+	*at = tag;
+	put_length(at + 1, value.n);
+	if (value.n)
+		memcpy(at + 1 + LENGTH, value.p, value.n);
 }
 
 static char lower(char c)

@@ -8,6 +8,8 @@
 #include <string.h>
 
 /* What one call works with. */
+enum { PARTS_ROOM = 512 }; /* of most requests without their body */
+
 struct making {
 	const struct identity_in *in;
 	struct identity *out;
@@ -278,7 +280,8 @@ static int end(struct making *m, int rc)
 
 int identity_begin(const struct identity_in *in, struct identity *out)
 {
-	struct making m = {.in = in, .out = out};
+	char room[PARTS_ROOM];
+	struct making m = {.in = in, .out = out, .parts = buf_in(room, sizeof room)};
 	int rc;
 
 	memset(out, 0, sizeof *out);
@@ -301,7 +304,8 @@ int identity_begin(const struct identity_in *in, struct identity *out)
 
 int identity_complete(const struct identity_in *in, struct identity *out)
 {
-	struct making m = {.in = in, .out = out};
+	char room[PARTS_ROOM];
+	struct making m = {.in = in, .out = out, .parts = buf_in(room, sizeof room)};
 	int rc;
 
 	if (out->complete)

@@ -50,6 +50,15 @@ static bool is_plain(unsigned char c)
 	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
 
+static bool is_all_plain(struct span text)
+{
+	size_t i = 0;
+
+	while (i < text.n && is_plain((unsigned char)text.p[i]))
+		i++;
+	return i == text.n;
+}
+
 /* What is not plain at p; returns how many bytes that was. */
 static size_t add_special(struct buf *out, const unsigned char *p, size_t n)
 {
@@ -72,20 +81,27 @@ static size_t add_special(struct buf *out, const unsigned char *p, size_t n)
 	return step;
 }
 
-void event_add_string(struct buf *out, struct span text)
+static void add_escaped(struct buf *out, struct span text)
 {
 	const unsigned char *p = (const unsigned char *)text.p;
-	size_t n = text.n, run;
+	size_t run;
 
-	buf_add_char(out, '"');
-	for (size_t i = 0; i < n; i += run) {
-		for (run = 0; i + run < n && is_plain(p[i + run]); run++)
-			;
-		if (run)
-			buf_add(out, p + i, run);
+	for (size_t i = 0; i < text.n; i += run) {
+		run = 1;
+		if (is_plain(p[i]))
+			buf_add_char(out, (char)p[i]);
 		else
-			run = add_special(out, p + i, n - i);
+			run = add_special(out, p + i, text.n - i);
 	}
+}
+
+void event_add_string(struct buf *out, struct span text)
+{
+	buf_add_char(out, '"');
+	if (is_all_plain(text))
+		buf_add_span(out, text);
+	else
+		add_escaped(out, text);
 	buf_add_char(out, '"');
 }
 

@@ -380,8 +380,8 @@ const char *info_text(const struct info *info, CURLINFO id)
  * "info 1\n", then a line each: "ID=NUMBER\n", or "ID:LENGTH:" and that many bytes and "\n". An ID
  * that is not known here is skipped, so that an older program reads a younger one's answers. */
 
-/* A URL without user and password. */
-static void add_url(struct buf *out, struct span url)
+/* A URL without user and password: what stands before and after them. */
+static void split_url(struct span url, struct span part[2])
 {
 	const char *slashes = memmem(url.p, url.n, "://", 3);
 	size_t from = slashes ? (size_t)(slashes - url.p) + 3 : 0;
@@ -392,32 +392,31 @@ static void add_url(struct buf *out, struct span url)
 		if (url.p[i] == '@')
 			at = i + 1;
 	}
-	buf_add(out, url.p, from);
-	buf_add(out, url.p + at, url.n - at);
+	part[0] = (struct span){url.p, from};
+	part[1] = (struct span){url.p + at, url.n - at};
 }
 
 static void store_text(const struct info *info, size_t at, struct buf *out)
 {
-	struct buf text = {0};
 	CURLINFO id = entries[at].id;
-	struct span value = span_of(info->texts[at - NUMBERS]);
-	if (!value.p || (id == CURLINFO_EFFECTIVE_URL && !info_long(info, CURLINFO_REDIRECT_COUNT)))
+	struct span part[2] = {span_of(info->texts[at - NUMBERS])};
+	size_t n;
+
+	if (!part[0].p ||
+	    (id == CURLINFO_EFFECTIVE_URL && !info_long(info, CURLINFO_REDIRECT_COUNT)))
 		return;
 	if (id == CURLINFO_EFFECTIVE_URL || id == CURLINFO_REDIRECT_URL)
-		add_url(&text, value);
-	else
-		buf_add_span(&text, value);
-	if (text.failed)
-		out->failed = true;
-	else if (text.n <= TEXT_MAX) {
-		buf_add_number(out, id);
-		buf_add_char(out, ':');
-		buf_add_number(out, (int64_t)text.n);
-		buf_add_char(out, ':');
-		buf_add_span(out, span_buf(&text));
-		buf_add_char(out, '\n');
-	}
-	buf_free(&text);
+		split_url(part[0], part);
+	n = part[0].n + part[1].n;
+	if (n > TEXT_MAX)
+		return;
+	buf_add_number(out, id);
+	buf_add_char(out, ':');
+	buf_add_number(out, (int64_t)n);
+	buf_add_char(out, ':');
+	buf_add_span(out, part[0]);
+	buf_add_span(out, part[1]);
+	buf_add_char(out, '\n');
 }
 
 static void store_number(const struct info *info, size_t at, struct buf *out)
