@@ -17,12 +17,13 @@
 
 #include "courier/fields.h"
 
-enum { BLOB_HEAD = 24, BLOB_MAGIC = 0x31414f53 /* "SOA1" */ };
+enum { BLOB_HEAD = 24, BLOB_MAGIC = 0x31414f53 /* "SOA1" */, JOIN_ROOM = 640 };
 
-static void put(struct buf *out, uint64_t value, size_t bytes)
+static char *put(char *at, uint64_t value, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)
-		buf_add_char(out, (char)(value >> (8 * i) & 0xff));
+		*at++ = (char)(value >> (8 * i) & 0xff);
+	return at;
 }
 
 static uint64_t get(const char *p, size_t bytes)
@@ -84,10 +85,23 @@ static void add_head(struct span head, struct span body, const struct info *info
 	buf_add_text(out, "\r\n");
 }
 
+static void put_head(struct buf *blob, long status, size_t values, size_t head, size_t body)
+{
+	char *at = buf_grow(blob, BLOB_HEAD);
+	if (!at)
+		return;
+	at = put(at, BLOB_MAGIC, 4);
+	at = put(at, (uint64_t)status, 4);
+	at = put(at, values, 4);
+	at = put(at, head, 4);
+	put(at, body, 8);
+}
+
 static int join(struct span head, struct span body, const struct info *info, size_t max,
                 struct buf *blob)
 {
-	struct buf values = {0}, kept = {0};
+	char room[2][JOIN_ROOM];
+	struct buf values = buf_in(room[0], JOIN_ROOM), kept = buf_in(room[1], JOIN_ROOM);
 	int result = -1;
 	info_store(info, &values);
 	add_head(head, body, info, &kept);
@@ -96,11 +110,7 @@ static int join(struct span head, struct span body, const struct info *info, siz
 	if (body.n > max || values.n + kept.n + BLOB_HEAD > max - body.n)
 		goto cleanup;
 	buf_reset(blob);
-	put(blob, BLOB_MAGIC, 4);
-	put(blob, (uint64_t)fields_status(head), 4);
-	put(blob, values.n, 4);
-	put(blob, kept.n, 4);
-	put(blob, body.n, 8);
+	put_head(blob, fields_status(head), values.n, kept.n, body.n);
 	buf_add_span(blob, span_buf(&values));
 	buf_add_span(blob, span_buf(&kept));
 	buf_add_span(blob, body);
@@ -113,7 +123,8 @@ cleanup:
 
 static int store(struct tape *t, size_t body_max, size_t max, struct buf *blob)
 {
-	struct buf head = {0}, body = {0};
+	struct buf body = {0};
+	struct span block = tape_head(t);
 	struct tape_end end;
 	int result = -1;
 
@@ -121,16 +132,14 @@ static int store(struct tape *t, size_t body_max, size_t max, struct buf *blob)
 	if (end.ended && !end.complete)
 		return -1;
 	struct info *info = tape_info_ref(t);
-	tape_last_headers(t, &head);
-	struct span block = span_buf(&head);
-	if (!info || head.failed || !fields_whole(block) || fields_status(block) < 200)
+	if (!info || !fields_whole(block) || fields_status(block) < 200)
 		goto cleanup;
-	if (tape_body(t, body_max, &body))
+	struct span whole;
+	if (tape_body(t, body_max, &body, &whole))
 		goto cleanup;
-	result = join(block, span_buf(&body), info, max, blob);
+	result = join(block, whole, info, max, blob);
 cleanup:
 	info_free(info);
-	buf_free(&head);
 	buf_free(&body);
 	return result;
 }

@@ -390,22 +390,38 @@ struct info *tape_info_take(struct tape *t)
 	return info;
 }
 
-int tape_body(struct tape *t, size_t max, struct buf *out)
+/* Above `keep` readers may free pieces meanwhile, so that is copied. */
+static void join_body(const struct tape *t, struct buf *spare, struct span *out)
+{
+	*out = (struct span){0};
+	for (const struct node *n = t->first; n; n = n->next) {
+		if (n->piece.kind != TAPE_BODY)
+			continue;
+		if (n->piece.n == t->body && t->body <= t->keep) {
+			*out = (struct span){n->piece.data, n->piece.n};
+			return;
+		}
+		buf_add(spare, n->piece.data, n->piece.n);
+	}
+	*out = span_buf(spare);
+}
+
+int tape_body(struct tape *t, size_t max, struct buf *spare, struct span *out)
 {
 	pthread_mutex_lock(&t->lock);
 	bool whole = !t->lost && t->body <= max;
-	for (struct node *n = t->first; whole && n; n = n->next)
-		if (n->piece.kind == TAPE_BODY)
-			buf_add(out, n->piece.data, n->piece.n);
+	if (whole)
+		join_body(t, spare, out);
 	pthread_mutex_unlock(&t->lock);
-	return whole && !out->failed ? 0 : -1;
+	return whole && !spare->failed ? 0 : -1;
 }
 
-void tape_last_headers(struct tape *t, struct buf *out)
+struct span tape_head(struct tape *t)
 {
 	pthread_mutex_lock(&t->lock);
-	buf_add(out, t->head.data, t->head.n);
+	struct span head = span_buf(&t->head);
 	pthread_mutex_unlock(&t->lock);
+	return head;
 }
 
 void tape_forked(struct tape *t)

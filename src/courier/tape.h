@@ -81,9 +81,12 @@ struct info *tape_info_ref(struct tape *t);
 struct info *tape_info_copy(struct tape *t); /* the caller frees; null when there is none yet */
 /* The snapshot itself, for the one user of a tape that has no other. */
 struct info *tape_info_take(struct tape *t);
-/* The whole body when all of it is still there and not above `max`; -1 otherwise. */
-int tape_body(struct tape *t, size_t max, struct buf *out);
-/* The last origin header block, raw. */
-void tape_last_headers(struct tape *t, struct buf *out);
+
+/* by who fills it, or once it has ended: what is given stays as it is until more is added */
+/* The whole body when all of it is still there and not above `max`; -1 otherwise. Where it does not
+ * lie in one piece it is put together in `spare`, which is empty. */
+int tape_body(struct tape *t, size_t max, struct buf *spare, struct span *out);
+/* The last origin header block, raw; with a NUL behind it, or null. */
+struct span tape_head(struct tape *t);
 
 #endif

@@ -12,6 +12,8 @@
 #include "identity/predicate.h"
 #include "intercept/local.h"
 
+enum { BLOB_ROOM = 1536 }; /* of an answer with a short body */
+
 struct send *send_new(struct ledger *ledger, const struct rule *rule, const struct hold *hold,
                       bool resend)
 {
@@ -170,30 +172,27 @@ static bool again(void *ctx, long status)
  */
 static bool provider_replayed(struct tape *tape)
 {
-	struct buf head = {0};
-	bool found;
+	struct span head = tape_head(tape);
 
-	tape_last_headers(tape, &head);
-	found = head.data && strcasestr(head.data, "\nidempotent-replayed: true") != NULL;
-	buf_free(&head);
-	return found;
+	return head.p && strcasestr(head.p, "\nidempotent-replayed: true") != NULL;
 }
 
 /* store: meta. Who has the answer can prove that it is this one; nobody can read it here. */
 static void keep_hash(const struct send *s, struct tape *tape, struct buf *blob,
                       struct ledger_answer *answer)
 {
-	struct buf body = {0};
+	struct buf spare = {0};
+	struct span body;
 	uint8_t hash[HASH_SIZE];
 
-	if (tape_body(tape, s->max_response, &body) == 0 && !body.failed) {
+	if (tape_body(tape, s->max_response, &spare, &body) == 0) {
 		hash_hmac((struct span){(const char *)ledger_secret(s->ledger), LEDGER_SECRET},
-		          body.data, body.n, hash);
+		          body.p, body.n, hash);
 		buf_add(blob, hash, sizeof(hash));
 		answer->blob = span_buf(blob);
 		answer->hash = true;
 	}
-	buf_free(&body);
+	buf_free(&spare);
 }
 
 /* Who waits for this sending elsewhere gets a complete answer of it, final or not. One that says
@@ -205,7 +204,8 @@ static bool is_for_followers(struct send *s, const struct tape_end *end, struct 
 
 static void write_outcome(struct send *s, struct tape *tape, const struct tape_end *end)
 {
-	struct buf blob = {0};
+	char room[BLOB_ROOM];
+	struct buf blob = buf_in(room, sizeof(room));
 	struct ledger_answer answer = {.status = end->status};
 	struct stamp now = clock_now();
 
@@ -255,7 +255,7 @@ static void explain_blocked(enum send_blocked why, struct tape_end *end)
 /* Of an answer that is not there whole nothing can be said. */
 static bool body_matches(struct send *s, struct tape *tape, const struct tape_end *end)
 {
-	struct buf head = {0}, body = {0};
+	struct buf spare = {0};
 	struct predicate_view view = {0};
 	bool matches = false;
 
@@ -263,14 +263,11 @@ static bool body_matches(struct send *s, struct tape *tape, const struct tape_en
 		return true;
 	if (!end->complete)
 		return false;
-	tape_last_headers(tape, &head);
-	if (tape_body(tape, s->look, &body) == 0 && !head.failed && !body.failed) {
-		view.content_type = fields_find(span_buf(&head), "Content-Type");
-		view.body = span_buf(&body);
+	if (tape_body(tape, s->look, &spare, &view.body) == 0) {
+		view.content_type = fields_find(tape_head(tape), "Content-Type");
 		matches = predicates_hold_answer(&s->rule->body, &view);
 	}
-	buf_free(&head);
-	buf_free(&body);
+	buf_free(&spare);
 	return matches;
 }
 

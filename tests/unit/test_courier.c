@@ -275,7 +275,7 @@ static void sender_is_paused_above_four_megabytes(void **state)
 	assert_int_equal(cursor.body_bytes, 24 << 20);
 	tape_detach(t);
 	assert_false(tape_attach(t)); /* more than `keep`: its beginning is gone */
-	assert_int_equal(tape_body(t, SIZE_MAX, &w.body), -1);
+	assert_int_equal(tape_body(t, SIZE_MAX, &w.body, &(struct span){0}), -1);
 	assert_true(w.record.end.complete);
 	write_finish(&w);
 }
@@ -328,14 +328,14 @@ static void snapshot_after_headers_is_there_in_time(void **state)
 	struct info *info;
 	struct attempt_phase phase;
 	int64_t until = now_us() + 3000000;
-	struct buf head = {0};
+	struct span head = {0};
 
 	(void)state;
 	write_start(&w, steps, 1);
 	write_send(&w);
 	while (!head.n && now_us() < until) {
 		attempt_wait(w.attempt, until);
-		tape_last_headers(attempt_tape(w.attempt), &head);
+		head = tape_head(attempt_tape(w.attempt));
 	}
 	attempt_phase(w.attempt, &phase);
 	assert_false(phase.ended);
@@ -343,7 +343,6 @@ static void snapshot_after_headers_is_there_in_time(void **state)
 	assert_non_null(info);
 	assert_int_equal(info_long(info, CURLINFO_RESPONSE_CODE), 200);
 	info_free(info);
-	buf_free(&head);
 	attempt_cancel(w.attempt);
 	assert_false(w.record.end.stopped);
 	assert_false(w.record.end.complete);
