@@ -5,7 +5,9 @@
  * whoever drives, the caller itself when nobody else does. */
 #include "courier/inside.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The version of news this thread has seen, so that nothing is slept through between two waits. */
 static __thread struct {
@@ -40,10 +42,12 @@ void attempt_unref(struct attempt *a)
 static struct attempt *attempt_new(const struct courier_plan *plan, struct courier *c)
 {
 	static atomic_ullong last_id;
-	struct attempt *a = calloc(1, sizeof *a);
+	struct attempt *a = malloc(sizeof *a);
 
 	if (!a)
 		return NULL;
+	memset(a, 0, offsetof(struct attempt, error));
+	a->error[0] = '\0';
 	a->tape = tape_new(plan->keep);
 	if (!a->tape) {
 		free(a);

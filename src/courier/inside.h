@@ -62,7 +62,6 @@ struct attempt {
 	bool detaches;
 	bool stays; /* its handle is kept when it ends well */
 	int64_t linger_us, exit_wait_us;
-	char error[CURL_ERROR_SIZE];
 
 	/* read by everybody. `news` is released after the tape or phase it tells of. */
 	atomic_uint news, phase;
@@ -100,6 +99,7 @@ struct attempt {
 	size_t read_at;             /* in the payload */
 	bool tail_off;              /* a redirect made a GET of it */
 	struct curl_slist *cookies; /* read by everybody once the tape has ended */
+	char error[CURL_ERROR_SIZE];
 };
 
 /* A descriptor of ours, and what it was when we got it. */

@@ -146,10 +146,10 @@ static struct send *make_send(struct writing *w, struct verdict verdict, const s
 	send->max_response = send->look = (size_t)w->process->policy->max_response;
 	send->counter = counter_of(verdict);
 	send->looped = w->looped;
-	snprintf(w->tally.key, sizeof(w->tally.key), "%s", key);
+	memcpy(w->tally.key, key, strlen(key) + 1);
 	w->tally.record = hold->id;
 	w->tally.served = "courier";
-	send->tally = w->tally;
+	tally_copy(&send->tally, &w->tally);
 	return send;
 }
 

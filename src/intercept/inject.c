@@ -148,7 +148,7 @@ static struct send *make_send(struct writing *w, struct verdict verdict, struct 
 	send->look = w->rule->body.count ? (size_t)w->process->policy->max_response : 0;
 	send->counter = verdict.kind == VERDICT_RESEND ? COUNT_resent : COUNT_executed;
 	send->always = true;
-	send->tally = w->tally;
+	tally_copy(&send->tally, &w->tally);
 	return send;
 }
 

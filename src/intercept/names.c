@@ -97,6 +97,20 @@ static void take_step(const struct process *p, char *out, size_t room)
 		copy(out, *own ? own : steps.text);
 }
 
+void names_clear(struct names *names)
+{
+	names->run_hash = 0;
+	names->scope[0] = names->run[0] = names->step[0] = '\0';
+}
+
+void names_copy(struct names *to, const struct names *from)
+{
+	to->run_hash = from->run_hash;
+	copy(to->scope, from->scope);
+	copy(to->run, from->run);
+	copy(to->step, from->step);
+}
+
 void names_take(const struct process *p, struct names *out)
 {
 	pthread_mutex_lock(&lock);

@@ -7,10 +7,13 @@
 
 /* Those of one write, taken when it begins. */
 struct names {
+	uint64_t run_hash; /* 0: not known */
 	char scope[POLICY_NAME_MAX + 1], run[POLICY_NAME_MAX + 1];
 	char step[2 * POLICY_NAME_MAX + 2]; /* the policy's, a /, the thread's */
-	uint64_t run_hash;                  /* 0: not known */
 };
+
+void names_clear(struct names *names); /* all empty */
+void names_copy(struct names *to, const struct names *from);
 
 /* On the thread whose write begins: steps are the thread's. */
 void names_take(const struct process *process, struct names *out);

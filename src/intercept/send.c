@@ -1,6 +1,7 @@
 /* See send.h. */
 #include "intercept/send.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +18,12 @@ enum { BLOB_ROOM = 1536 }; /* of an answer with a short body */
 struct send *send_new(struct ledger *ledger, const struct rule *rule, const struct hold *hold,
                       bool resend)
 {
-	struct send *s = calloc(1, sizeof(*s));
+	struct send *s = malloc(sizeof(*s));
 
 	if (!s)
 		return NULL;
+	memset(s, 0, offsetof(struct send, tally));
+	tally_clear(&s->tally);
 	pthread_mutex_init(&s->lock, NULL);
 	s->parties = 2;
 	s->pid = pid_own();

@@ -47,7 +47,7 @@ struct send {
 	bool always; /* mode inject: the gate never says no. hold.id 0: there is no record */
 	enum outcome_kind outcome;
 	enum ledger_counter counter; /* counted when the gate opens */
-	struct tally tally;
+	struct tally tally;          /* last, for the room its texts do not fill */
 };
 
 /* Null: out of memory. Both parties are in. `hold` null: nothing is kept of it, see `always`. */

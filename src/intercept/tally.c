@@ -1,8 +1,33 @@
 /* See tally.h. */
 #include "intercept/tally.h"
 
+#include <stddef.h>
+#include <string.h>
+
 #include "base/clock.h"
 #include "intercept/notice.h"
+
+void tally_clear(struct tally *t)
+{
+	memset(t, 0, offsetof(struct tally, method));
+	t->method[0] = t->host[0] = t->key[0] = '\0';
+	names_clear(&t->names);
+}
+
+/* Both have the same room. */
+static void copy_text(char *to, const char *from)
+{
+	memcpy(to, from, strlen(from) + 1);
+}
+
+void tally_copy(struct tally *to, const struct tally *from)
+{
+	memcpy(to, from, offsetof(struct tally, method));
+	copy_text(to->method, from->method);
+	copy_text(to->host, from->host);
+	copy_text(to->key, from->key);
+	names_copy(&to->names, &from->names);
+}
 
 static const char *text_or_null(const char *text)
 {

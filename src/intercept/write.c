@@ -3,6 +3,7 @@
  * deadlines being watched. */
 #include "intercept/write.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,12 +33,15 @@ static void copy_span(char *out, size_t room, struct span s)
 static struct writing *begin(struct shadow *s, const struct process *process,
                              const struct rule *rule)
 {
-	struct writing *w = calloc(1, sizeof(*w));
+	struct writing *w = malloc(sizeof(*w));
 
 	if (!w || ambient_login(&s->ambient, &s->options, &s->target) != 0) {
 		free(w);
 		return NULL;
 	}
+	memset(w, 0, offsetof(struct writing, error));
+	w->error.text[0] = '\0';
+	tally_clear(&w->tally);
 	w->shadow = s;
 	w->process = process;
 	w->rule = rule;

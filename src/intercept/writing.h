@@ -58,12 +58,10 @@ struct writing {
 	struct gathered own;
 	struct identity_in in;
 	struct identity id;
-	struct ledger_error error; /* why a refusal; its text may be empty */
-	struct record_view view;   /* what the verdict was about */
+	struct record_view view; /* what the verdict was about */
 	struct verdict verdict;
 	struct buf led_to; /* the URL a redirect led to; empty: the program's own is meant */
 	struct serving serving;
-	struct tally tally;
 	/* The record, generation and attempt this call waits for in another process: a complete
 	 * answer that is not final is for those who were attached when it came, and for nobody
 	 * else. */
@@ -93,6 +91,9 @@ struct writing {
 	bool lost;            /* a sending of this call found its gate taken */
 	bool unplayed;        /* the real libcurl performed after all */
 	CURLcode code;        /* what the call returns, once a step says STEP_DONE */
+	/* Last, for the room their texts do not fill: a thousand of these are in flight at once. */
+	struct ledger_error error; /* why a refusal; its text may be empty */
+	struct tally tally;
 };
 
 /* write.c */
