@@ -153,15 +153,26 @@ static void mime(struct program *p, CURL *e)
 	curl_easy_setopt(e, CURLOPT_MIMEPOST, p->mime);
 }
 
-static void mime_callback(struct program *p, CURL *e)
+static void callback_form(struct program *p, CURL *e, curl_seek_callback seek)
 {
 	curl_mimepart *part;
 
 	p->mime = curl_mime_init(e);
 	part = curl_mime_addpart(p->mime);
 	curl_mime_name(part, "order");
-	curl_mime_data_cb(part, (curl_off_t)strlen(p->body), on_read, on_seek, on_free, p);
+	curl_mime_data_cb(part, (curl_off_t)strlen(p->body), on_read, seek, on_free, p);
 	curl_easy_setopt(e, CURLOPT_MIMEPOST, p->mime);
+}
+
+static void mime_callback(struct program *p, CURL *e)
+{
+	callback_form(p, e, on_seek);
+}
+
+/* Nobody can rewind it. */
+static void mime_once(struct program *p, CURL *e)
+{
+	callback_form(p, e, NULL);
 }
 
 static void mime_nested(struct program *p, CURL *e)
@@ -282,6 +293,7 @@ static const struct {
         {"upload", upload},
         {"mime", mime},
         {"mime-callback", mime_callback},
+        {"mime-once", mime_once},
         {"mime-nested", mime_nested},
         {"mime-counted", mime_counted},
         {"mime-counted-inside", mime_counted_inside},

@@ -137,3 +137,17 @@ def test_more_functions_than_anybody_has(world, server, order):
     own = "s" in order  # the last write is one of a form of its own
     assert len(told) == sum(order.count(x) for x in "cdn") - own
     assert len([r for r in sent if r.key]) == order.count("o") + own
+
+
+@pytest.mark.san
+def test_a_part_that_can_be_read_once(world, server):
+    """It is read for each copy, and once. In place libcurl reads it itself, which is too late then: nothing is sent."""
+    for number, order in enumerate(["c", "oc", "co", "cc", "xc", "dco", "oCc", "n"]):
+        world.ledger = world.path("ledger-%d" % number)
+        world.policy(match="POST http://127.0.0.1:*/orders", repeat="after-answer")
+        native, bare = copies(world, server, "mime-once", order, preload=False)
+        ours, sent = copies(world, server, "mime-once", order)
+        assert ours == native and [neutral(r.raw) for r in sent] == [neutral(r.raw) for r in bare]
+    native, _ = copies(world, server, "mime-once", "pc", preload=False)
+    ours, sent = copies(world, server, "mime-once", "pc")
+    assert ours[0] == ("copy", "rc=65", "status=0", "") and ours[1:] == native[1:] and sent == []
