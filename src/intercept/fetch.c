@@ -169,7 +169,7 @@ static enum step oversize(struct writing *w, struct payload *read)
 
 	if (w->rule->oversize == OVERSIZE_REFUSE && w->process->acting != MODE_INJECT)
 		return write_failed(w, REASON_BODY_TOO_LARGE);
-	if (capture_has_stream(&s->options)) /* it is half read */
+	if (body_has_stream(&s->options)) /* it is half read */
 		return write_failed(w, REASON_BODY_TOO_LARGE);
 	if (read) {
 		w->lent = payload_seal(read) == 0 ? calloc(1, sizeof(*w->lent)) : NULL;

@@ -112,6 +112,8 @@ static CURL *hook_easy_duphandle(CURL *handle)
 		capture_copy(&form, &s->capture, fl, handle, &s->options);
 	if (s && s->capture.mime)
 		capture_give_back(&s->capture, fl, handle, &s->options);
+	if (s)
+		capture_note_copy(&form, &s->capture);
 	errno = saved;
 	copy = fl ? CURL_FN(fl, easy_duphandle)(handle) : NULL;
 	saved = errno;
@@ -147,8 +149,10 @@ static void note_option(struct shadow *s, CURLoption option, uintptr_t word)
 	options_set(&s->options, option, word);
 	if (s->playing)
 		gather_sink_again(s, &s->playing->player->sink);
-	if (option == CURLOPT_MIMEPOST)
-		atomic_store_explicit(&s->form, (curl_mime *)word, memory_order_relaxed);
+	if (option != CURLOPT_MIMEPOST)
+		return;
+	s->capture.lost = false;
+	atomic_store_explicit(&s->form, (curl_mime *)word, memory_order_relaxed);
 }
 
 static CURLcode hook_easy_setopt(CURL *handle, CURLoption option, uintptr_t word)

@@ -16,10 +16,12 @@ static bool is_form(const struct writing *w)
 	return w->payload && w->body_type;
 }
 
-/* Of a copied handle libcurl has a form of its own, which nobody could give back to it. */
+/* Of a copied handle libcurl has a form of its own, as a rule, which nobody could give back to it.
+ */
 static bool goes_as_it_is(const struct writing *w)
 {
-	return is_form(w) && w->shadow->foreign_form && w->shadow->options.kind == HTTP_MIME;
+	return is_form(w) && w->shadow->foreign_form && !w->shadow->capture.heard &&
+	       w->shadow->options.kind == HTTP_MIME;
 }
 
 static int append(const struct lend *l, struct curl_slist **list, const struct buf *line)

@@ -193,6 +193,7 @@ const struct flavour *shadow_form_freed(curl_mime *form)
 		return NULL;
 	if (s->capture.mime == form) /* libcurl takes it off our handle */
 		s->capture.mime = NULL;
+	s->capture.lost = false;
 	forget_form(s);
 	return s->flavour;
 }

@@ -126,3 +126,14 @@ enum body_drained body_read(const struct body_source *source, size_t limit, stru
 		return BODY_NO_MEMORY;
 	return result;
 }
+
+bool body_has_stream(const struct options *options)
+{
+	const struct curl_httppost *post = options_pointer(options, CURLOPT_HTTPPOST);
+
+	for (; options->kind == HTTP_FORM && post; post = post->next) {
+		if (post->flags & CURL_HTTPPOST_CALLBACK)
+			return true;
+	}
+	return false;
+}

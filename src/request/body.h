@@ -24,6 +24,8 @@ struct body_source body_source_of(const struct options *options);
 curl_off_t body_announced(const struct options *options);
 /* A Transfer-Encoding of the program's own says so, or (`size` -1) libcurl's does. */
 bool body_is_chunked(const struct options *options, curl_off_t size);
+/* An HTTPPOST list with a part that is read by a callback, which nothing can rewind. */
+bool body_has_stream(const struct options *options);
 
 enum body_drained {
 	BODY_DRAINED,

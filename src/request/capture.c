@@ -308,7 +308,7 @@ static CURL *make_easy(struct capture *c, const struct flavour *fl)
 {
 	if (c->busy && c->easy) { /* left behind in the middle: not to be used or freed again */
 		release_form(fl, c->easy, c->heard);
-		*c = (struct capture){.used = true};
+		*c = (struct capture){.used = true, .lost = c->lost};
 	}
 	if (!c->easy)
 		c->easy = CURL_FN(fl, easy_init)();
@@ -323,7 +323,7 @@ static bool move(struct capture *c, const struct flavour *fl, CURL *program,
 	curl_mime *mime = options_pointer(o, CURLOPT_MIMEPOST);
 
 	if (set(program, CURLOPT_MIMEPOST, NULL) || set(c->easy, CURLOPT_MIMEPOST, mime)) {
-		set(program, CURLOPT_MIMEPOST, mime);
+		c->lost = set(program, CURLOPT_MIMEPOST, mime) != CURLE_OK;
 		return false;
 	}
 	c->mime = mime;
@@ -428,6 +428,12 @@ bool capture_copy(struct capture *to, struct capture *from, const struct flavour
 	return to->copied;
 }
 
+void capture_note_copy(struct capture *to, const struct capture *from)
+{
+	to->lost = from->lost;
+	to->heard = to->heard || (from->lost && to->copied);
+}
+
 bool capture_keeps(struct capture *c, const struct flavour *fl, const curl_mime *mime)
 {
 	if (c->copied && !c->busy)
@@ -445,17 +451,6 @@ bool capture_keeps(struct capture *c, const struct flavour *fl, const curl_mime 
 	return false;
 }
 
-bool capture_has_stream(const struct options *options)
-{
-	const struct curl_httppost *post = options_pointer(options, CURLOPT_HTTPPOST);
-
-	for (; options->kind == HTTP_FORM && post; post = post->next) {
-		if (post->flags & CURL_HTTPPOST_CALLBACK)
-			return true;
-	}
-	return false;
-}
-
 bool capture_give_back(struct capture *c, const struct flavour *fl, CURL *program,
                        const struct options *options)
 {
@@ -464,8 +459,8 @@ bool capture_give_back(struct capture *c, const struct flavour *fl, CURL *progra
 
 	if (options->kind != HTTP_MIME)
 		return true;
-	if ((!mime && !c->read) || c->busy)
-		return !c->stuck;
+	if ((!mime && !c->read) || c->busy || c->lost)
+		return !c->stuck && !c->lost;
 	touched = touch(c, fl, options, FOR_HEAD);
 	if (touched == TOUCHED_NOT) /* no descriptor left, or the like: it stays */
 		return false;
@@ -478,8 +473,8 @@ bool capture_give_back(struct capture *c, const struct flavour *fl, CURL *progra
 	c->mime = NULL;
 	c->used = c->stuck = touched == TOUCHED_STUCK;
 	if (touched != TOUCHED_NOTHING)
-		CURL_FN(fl, easy_setopt)(program, CURLOPT_MIMEPOST, mime);
-	return !c->stuck;
+		c->lost = CURL_FN(fl, easy_setopt)(program, CURLOPT_MIMEPOST, mime) != CURLE_OK;
+	return !c->stuck && !c->lost;
 }
 
 void capture_note_use(struct capture *c)

@@ -34,6 +34,8 @@ struct capture {
 	bool read;       /* that one was rendered, and has not been rewound since */
 	bool heard;      /* libcurl did not make one for the program's handle: this one ends as it
 	                    would have */
+	bool lost;       /* no form is on the program's handle where it has set one: libcurl, which
+	                    may take none that it cannot rewind, did not take it back */
 };
 
 struct captured {
@@ -76,6 +78,8 @@ enum capture_result capture_end(struct rendering *r, enum capture_result result,
  * would. */
 bool capture_copy(struct capture *to, struct capture *from, const struct flavour *fl, CURL *program,
                   const struct options *options);
+/* Before that, too, once the form of `from` was given back: the same *to. */
+void capture_note_copy(struct capture *to, const struct capture *from);
 
 /* The program sets MIMEPOST. True: it set the form that is attached here, which stays; its own
  * handle must not get it. */
@@ -87,8 +91,6 @@ bool capture_keeps(struct capture *c, const struct flavour *fl, const curl_mime 
  * handle that read it; on this one it would send the form without that part's bytes. */
 bool capture_give_back(struct capture *c, const struct flavour *fl, CURL *program,
                        const struct options *options);
-/* An HTTPPOST list with a part that is read by a callback, which nothing can rewind. */
-bool capture_has_stream(const struct options *options);
 /* libcurl has performed the program's handle with the form on it. */
 void capture_note_use(struct capture *c);
 

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -174,6 +175,92 @@ static void test_a_copy_that_fails(void **state)
 	finish(&f, 0);
 }
 
+/* As newer ones do: a form that cannot be rewound is not attached again. */
+static bool refuses;
+
+static CURLcode set_or_refuse(CURL *easy, CURLoption option, uintptr_t word)
+{
+	if (refuses && option == CURLOPT_MIMEPOST && word)
+		return CURLE_SEND_FAIL_REWIND;
+	return curl_easy_setopt(easy, option, word);
+}
+
+static enum capture_result render(struct capture *c, const struct flavour *fl, struct form *f,
+                                  const struct options *options)
+{
+	enum capture_result result = CAPTURE_MORE;
+	struct rendering *r = capture_begin(c, fl, f->curl, options, 1 << 20, &result);
+	struct captured out;
+
+	if (!r)
+		return result;
+	do
+		result = capture_step(r);
+	while (result == CAPTURE_MORE || result == CAPTURE_PAUSED);
+	result = capture_end(r, result, &out);
+	payload_unref(out.body);
+	free(out.type);
+	return result;
+}
+
+/* What libcurl does not take back is sent by nobody as if it were empty, and ends as it would. */
+static void expect_lost(struct form *f, struct capture *from, const struct flavour *fl,
+                        const struct options *options, bool copied)
+{
+	struct capture copy = {0}, again = {0};
+	unsigned before = f->freed.calls;
+	CURL *left;
+
+	assert_int_equal(capture_copy(&copy, from, fl, f->curl, options), copied);
+	capture_give_back(from, fl, f->curl, options);
+	assert_true(from->lost);
+	assert_false(capture_give_back(from, fl, f->curl, options));
+	capture_note_copy(&copy, from);
+	assert_true(copy.lost);
+	assert_false(capture_give_back(&copy, fl, f->curl, options));
+	assert_int_equal(render(&copy, fl, f, options), copied ? CAPTURE_DONE : CAPTURE_CANNOT);
+	assert_false(capture_give_back(&copy, fl, f->curl, options));
+	assert_int_equal(capture_copy(&again, &copy, fl, f->curl, options), copied);
+	capture_note_copy(&again, &copy);
+	assert_true(again.lost);
+	copy.busy = true; /* a callback has jumped out of it */
+	left = copy.easy;
+	render(&copy, fl, f, options);
+	assert_true(copy.lost);
+	curl_easy_cleanup(left);
+	capture_drop(&copy, fl);
+	assert_int_equal(f->freed.calls - before, copied ? 2 : 0);
+	capture_drop(&again, fl);
+	assert_int_equal(f->freed.calls - before, copied ? 4 : 0);
+}
+
+static void test_a_form_that_is_not_taken_back(void **state)
+{
+	struct flavour fl = with(FN_easy_setopt, (void (*)(void))set_or_refuse);
+
+	(void)state;
+	for (int used = 0; used < 2; used++) {
+		struct capture from = {0};
+		struct options options;
+		struct form f;
+
+		start(&f);
+		options_init(&options);
+		options_set(&options, CURLOPT_MIMEPOST, (uintptr_t)f.mime);
+		if (used) /* by libcurl, on the program's handle */
+			capture_note_use(&from);
+		else
+			assert_int_equal(render(&from, &fl, &f, &options), CAPTURE_DONE);
+		refuses = true;
+		expect_lost(&f, &from, &fl, &options, !used);
+		expect_lost(&f, &from, &fl, &options, false);
+		refuses = false;
+		capture_drop(&from, &fl);
+		options_free(&options);
+		finish(&f, f.freed.calls);
+	}
+}
+
 static struct {
 	struct form own;     /* of the thread that ends a copy of ours */
 	struct freed others; /* of one that ends its form meanwhile */
@@ -292,10 +379,15 @@ static void test_no_place_left(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_each_has_its_own),  cmocka_unit_test(test_copies),
-	        cmocka_unit_test(test_the_programs_own),  cmocka_unit_test(test_other_contents),
-	        cmocka_unit_test(test_a_copy_that_fails), cmocka_unit_test(test_another_thread),
-	        cmocka_unit_test(test_cancelled),         cmocka_unit_test(test_a_forked_child),
+	        cmocka_unit_test(test_each_has_its_own),
+	        cmocka_unit_test(test_copies),
+	        cmocka_unit_test(test_the_programs_own),
+	        cmocka_unit_test(test_other_contents),
+	        cmocka_unit_test(test_a_copy_that_fails),
+	        cmocka_unit_test(test_another_thread),
+	        cmocka_unit_test(test_a_form_that_is_not_taken_back),
+	        cmocka_unit_test(test_cancelled),
+	        cmocka_unit_test(test_a_forked_child),
 	        cmocka_unit_test(test_no_place_left),
 	};
 
