@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,21 +20,29 @@
 #define NOTE_MAGIC "sendonce: no ledger\n"
 #define NOTE_FILE  "set aside: "
 
-static int note_write(const char *at, const char *path, const char *why, bool group)
+/* Of a note, with its two paths. On the heap: the program's stack may be a fiber's. */
+enum { NOTE_ROOM = 2 * PATH_MAX };
+
+static int note_text(char text[NOTE_ROOM], const char *at, const char *path, const char *why)
 {
-	char text[2 * PATH_MAX], when[32];
-	ssize_t done = -1;
-	int fd, n;
+	char when[32];
+	int n;
 
 	clock_rfc3339(when, sizeof(when), clock_now().wall_us);
-	n = snprintf(text, sizeof(text),
+	n = snprintf(text, NOTE_ROOM,
 	             NOTE_MAGIC NOTE_FILE "%s\nledger: %s\nfound: %s\nwhy: it %s\n"
 	                                  "Writes are refused until a person runs `sendonce ledger "
 	                                  "recover`. Do not remove this file: a new, empty\n"
 	                                  "ledger lets every write of before happen again.\n",
 	             at, path, when, why);
-	if (n < 0 || (size_t)n >= sizeof(text))
-		return -1;
+	return n < NOTE_ROOM ? n : -1;
+}
+
+static int note_save(const char *at, const char *text, int n, bool group)
+{
+	ssize_t done = -1;
+	int fd;
+
 	fd = create_fd_high(open(at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 	if (fd < 0)
 		return -1;
@@ -48,14 +57,22 @@ static int note_write(const char *at, const char *path, const char *why, bool gr
 	return -1;
 }
 
-bool aside_put(int fd, const char *path, const char *why, bool ours, bool group)
+static int note_write(const char *at, const char *path, const char *why, bool group)
 {
-	char name[PATH_MAX];
+	char *text = malloc(NOTE_ROOM);
+	int n = text ? note_text(text, at, path, why) : -1;
+	int rc = n < 0 ? -1 : note_save(at, text, n, group);
+
+	free(text);
+	return rc;
+}
+
+static bool put_locked(int fd, const char *path, const char *why, bool ours, bool group)
+{
+	char *name = malloc(PATH_MAX);
 	bool done = false;
 
-	if (!swap_lock(fd, path))
-		return false;
-	if (swap_name(name, sizeof(name), path, "damaged") == 0 &&
+	if (name && swap_name(name, PATH_MAX, path, "damaged") == 0 &&
 	    note_write(name, path, why, group) == 0) {
 		if (ours)
 			retire_file(fd, retire_word(RETIRE_NEW, RETIRE_DAMAGED));
@@ -63,17 +80,28 @@ bool aside_put(int fd, const char *path, const char *why, bool ours, bool group)
 		if (!done)
 			unlink(name);
 	}
+	free(name);
+	return done;
+}
+
+bool aside_put(int fd, const char *path, const char *why, bool ours, bool group)
+{
+	bool done;
+
+	if (!swap_lock(fd, path))
+		return false;
+	done = put_locked(fd, path, why, ours, group);
 	swap_unlock(fd);
 	return done;
 }
 
-bool aside_note(int fd, char *name, size_t room)
+static bool note_read(int fd, char text[NOTE_ROOM], char *name, size_t room)
 {
-	char text[2 * PATH_MAX], *from, *end;
+	char *from, *end;
 	ssize_t n;
 
 	do
-		n = pread(fd, text, sizeof(text) - 1, 0);
+		n = pread(fd, text, NOTE_ROOM - 1, 0);
 	while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return false;
@@ -87,4 +115,13 @@ bool aside_note(int fd, char *name, size_t room)
 	*end = '\0';
 	strcpy(name, from);
 	return true;
+}
+
+bool aside_note(int fd, char *name, size_t room)
+{
+	char *text = malloc(NOTE_ROOM);
+	bool found = text && note_read(fd, text, name, room);
+
+	free(text);
+	return found;
 }

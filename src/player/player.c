@@ -20,6 +20,9 @@
 
 enum { HOLD_NONE = 0, HOLD_BODY = 1, HOLD_HEADER = 2 };
 
+/* What is so short is copied to the stack. */
+enum { SHORT = 256 };
+
 void player_start(struct player *p, const struct player_sink *sink, int64_t now_us)
 {
 	memset(p, 0, sizeof(*p));
@@ -39,9 +42,17 @@ static void drop_held(struct player *p)
 	p->held_kind = HOLD_NONE;
 }
 
+static void drop_copy(struct player *p)
+{
+	free(p->copy);
+	p->copy = NULL;
+	p->copy_size = 0;
+}
+
 void player_stop(struct player *p)
 {
 	drop_held(p);
+	drop_copy(p);
 	p->ended = true;
 }
 
@@ -53,21 +64,45 @@ static size_t call_default(const char *data, size_t n, void *file)
 /* Callbacks get a copy with a NUL behind it. libcurl's buffers happen to be writable and terminated
  * and programs have come to rely on both, though neither is promised; the pieces of a tape are read
  * by others too and must not change. */
-static size_t call_copied(curl_write_callback fn, const char *data, size_t n, void *arg)
+static size_t call_with(char *copy, curl_write_callback fn, const char *data, size_t n, void *arg)
 {
-	char copy[CURL_MAX_WRITE_SIZE + 1];
-	if (n > CURL_MAX_WRITE_SIZE) /* an endless header line: as it is */
-		return fn((char *)data, 1, n, arg);
 	memcpy(copy, data, n);
 	copy[n] = 0;
 	return fn(copy, 1, n, arg);
+}
+
+static size_t call_short(curl_write_callback fn, const char *data, size_t n, void *arg)
+{
+	char copy[SHORT + 1];
+	return call_with(copy, fn, data, n, arg);
+}
+
+/* On the heap, and the player's, as the callback may jump out: a piece is larger than what the
+ * stack of a fiber has left. */
+static char *copy_room(struct player *p, size_t n)
+{
+	if (n < p->copy_size)
+		return p->copy;
+	free(p->copy);
+	p->copy = malloc(n + 1);
+	p->copy_size = p->copy ? n + 1 : 0;
+	return p->copy;
+}
+
+static size_t call_copied(struct player *p, curl_write_callback fn, const char *data, size_t n,
+                          void *arg)
+{
+	if (n <= SHORT)
+		return call_short(fn, data, n, arg);
+	char *copy = copy_room(p, n);
+	return copy ? call_with(copy, fn, data, n, arg) : 0;
 }
 
 static size_t call_out(struct player *p, curl_write_callback fn, const char *data, size_t n,
                        void *arg)
 {
 	p->delivering = true;
-	size_t took = fn ? call_copied(fn, data, n, arg) : call_default(data, n, arg);
+	size_t took = fn ? call_copied(p, fn, data, n, arg) : call_default(data, n, arg);
 	p->delivering = false;
 	return took;
 }
@@ -431,5 +466,6 @@ CURLcode player_end(struct player *p, CURLcode code, const char *text)
 		(void)player_progress(p, true);
 	p->ended = true;
 	drop_held(p);
+	drop_copy(p);
 	return p->code;
 }

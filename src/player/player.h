@@ -95,6 +95,8 @@ struct player {
 	char *held;              /* bytes a pausing callback did not take */
 	size_t held_size, held_at;
 	int held_kind;
+	char *copy; /* of the piece a callback was last given, if that is long */
+	size_t copy_size;
 };
 
 /* What the sender knows, for timeouts and progress. */
@@ -108,7 +110,7 @@ struct player_phase {
 };
 
 void player_start(struct player *p, const struct player_sink *sink, int64_t now_us);
-void player_stop(struct player *p); /* frees what is held; the sink's data is not ours */
+void player_stop(struct player *p); /* frees what is held and copied; the sink's data is not ours */
 
 /* Each returns CURLE_OK, or the code the transfer ends with (23, 22, 63, ...): the text is then in
  * ERRORBUFFER. While p->paused nothing more may be fed. A line includes its CRLF. */

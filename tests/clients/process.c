@@ -235,19 +235,25 @@ static void *post_once(void *ctx)
 	return NULL;
 }
 
-static int small_stack(void)
+/* On a stack of `argument` kilobytes, where everything is done for the first time. */
+static int cold_stack(void)
 {
 	static char memory[1 << 20] __attribute__((aligned(4096)));
 	pthread_attr_t attr;
 	pthread_t thread;
 
-	post("n=warm", "", 0);
 	pthread_attr_init(&attr);
 	if (pthread_attr_setstack(&attr, memory, (size_t)atoi(argument) * 1024) != 0 ||
 	    pthread_create(&thread, &attr, post_once, "n=1") != 0)
 		return 1;
 	pthread_join(thread, NULL);
 	return 0;
+}
+
+static int small_stack(void)
+{
+	post("n=warm", "", 0);
+	return cold_stack();
 }
 
 static int limit_memory(void)
@@ -405,15 +411,25 @@ static const struct {
 	const char *name;
 	int (*run)(void);
 } modes[] = {
-        {"fork", fork_in_flight},   {"prefork", prefork},
-        {"spawn", vfork_and_spawn}, {"exec", exec_in_flight},
-        {"daemon", become_daemon},  {"close", close_all},
-        {"drop", drop_user},        {"drop-first", drop_first},
-        {"chroot", change_root},    {"stack", small_stack},
-        {"memory", limit_memory},   {"descriptors", many_descriptors},
-        {"filter", strict_filter},  {"end", end},
-        {"timeout", timed_out},     {"timeouts", timed_out_twice},
-        {"one", once_late},         {"handlers", timed_out_with_handlers},
+        {"fork", fork_in_flight},
+        {"prefork", prefork},
+        {"spawn", vfork_and_spawn},
+        {"exec", exec_in_flight},
+        {"daemon", become_daemon},
+        {"close", close_all},
+        {"drop", drop_user},
+        {"drop-first", drop_first},
+        {"chroot", change_root},
+        {"stack", small_stack},
+        {"cold-stack", cold_stack},
+        {"memory", limit_memory},
+        {"descriptors", many_descriptors},
+        {"filter", strict_filter},
+        {"end", end},
+        {"timeout", timed_out},
+        {"timeouts", timed_out_twice},
+        {"one", once_late},
+        {"handlers", timed_out_with_handlers},
         {"signals", signal_state},
 };
 

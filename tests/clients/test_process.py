@@ -127,24 +127,43 @@ def test_chroot_after_the_start(world, server):
 
 
 # --- limits
-def smallest_stack(world, server, preload):
-    """In kilobytes, to 4."""
+def smallest_stack(world, server, preload, kind="stack", prepare=None):
+    """In kilobytes, to 4. The second post is looked at, of `cold-stack` the only one."""
     low, high = 16, 1024
     while high - low > 4:
         middle = (low + high) // 2
         server.reset()
-        result = life(world, server, "stack", middle, preload=preload, run="run-%d" % middle)
-        ok = result.rc == 0 and len(lines(result)) == 2 and lines(result)[1][:2] == ["0", "201"]
+        if prepare:
+            prepare()
+        result = life(world, server, kind, middle, preload=preload, run="run-%d" % middle)
+        answers = [x[:2] for x in lines(result)]
+        ok = result.rc == 0 and answers and answers[-1][1] == ("503" if prepare else "201")
         low, high = (low, middle) if ok else (middle, high)
     return high
 
 
-def test_small_stacks(world, server):
-    """A thread whose stack is enough for libcurl, and 32 KB: that is what ours need at most."""
+@pytest.mark.parametrize("kind", ["stack", "cold-stack"])
+@pytest.mark.parametrize("size", [0, 40000], ids=["short", "long"])
+def test_small_stacks(world, server, kind, size):
+    """A fiber's stack that is enough for libcurl: ours need no more, also at their first call and for a long answer."""
+    server.default["size"] = str(size)
     world.policy()
-    native = smallest_stack(world, server, False)
-    ours = smallest_stack(world, server, True)
-    assert ours <= native + 32, (native, ours)
+    native = smallest_stack(world, server, False, kind)
+    ours = smallest_stack(world, server, True, kind)
+    assert ours <= native + 4, (native, ours)
+
+
+def test_a_damaged_ledger_on_a_small_stack(world, server):
+    """It is set aside and the write is refused; what is done for that needs no more stack either."""
+    def damage():
+        if os.path.exists(world.ledger):
+            os.unlink(world.ledger)
+        os.chmod(world.write("ledger", "no ledger" * 1000), 0o600)
+
+    world.policy()
+    native = smallest_stack(world, server, False, "cold-stack")
+    assert smallest_stack(world, server, True, "cold-stack", damage) <= native + 4
+    assert server.executions == 0
 
 
 @pytest.mark.parametrize("size", ["8MiB", "32MiB", "256MiB"])
