@@ -52,6 +52,28 @@ static bool add_token_claims(struct span token, struct buf *out)
 	return false;
 }
 
+/* "AKIA1:c2lnbmF0dXJl": an id that stays and the signature of this one request. */
+static bool is_id_and_signature(struct span scheme)
+{
+	static const char *const names[] = {"AWS", "GOOG1", "OSS", "SharedKey", "SharedKeyLite"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (span_is_nocase(scheme, names[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool add_signer(struct span rest, struct buf *out)
+{
+	struct span signature, id = span_trim(span_cut(rest, ':', &signature));
+
+	if (id.n == 0 || !signature.p)
+		return false;
+	part_add(out, 'A', id);
+	return true;
+}
+
 /* Temporary AWS keys (ASIA...) are replaced every few hours. */
 static bool add_aws(struct span params, struct buf *out, bool *opaque)
 {
@@ -100,6 +122,8 @@ static void add_authorization(struct span scheme, struct span rest, struct buf *
 		done = add_digest(rest, out);
 	else if (span_is_nocase(scheme, "AWS4-HMAC-SHA256"))
 		done = add_aws(rest, out, opaque);
+	else if (is_id_and_signature(scheme))
+		done = add_signer(rest, out);
 	else if (span_is_nocase(scheme, "OAuth"))
 		done = add_oauth1(rest, out);
 	if (done || add_token_claims(rest, out))

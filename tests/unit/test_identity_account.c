@@ -97,6 +97,18 @@ static const struct row {
         {H("Authorization: AWS4-HMAC-SHA256 Credential=ASIA1/1/e/s/r", "X-Amz-Security-Token: one"),
          H("Authorization: AWS4-HMAC-SHA256 Credential=ASIA1/1/e/s/r", "X-Amz-Security-Token: two"),
          true, true},
+        /* an id, and a signature that is another one in each request */
+        {H("Authorization: AWS AKIA1:c2lnbjE="), H("Authorization: AWS AKIA1:c2lnbjI="), true,
+         false},
+        {H("Authorization: AWS AKIA1:c2lnbjE="), H("Authorization: AWS AKIA2:c2lnbjE="), false,
+         false},
+        {H("Authorization: GOOG1 G1:1"), H("Authorization: GOOG1 G1:2"), true, false},
+        {H("Authorization: OSS k:1"), H("Authorization: OSS k:2"), true, false},
+        {H("Authorization: SharedKey me:1"), H("Authorization: SharedKey me:2"), true, false},
+        {H("Authorization: SharedKeyLite me:1"), H("Authorization: SharedKeyLite you:1"), false,
+         false},
+        {H("Authorization: AWS AKIA1"), H("Authorization: AWS AKIA2"), false, true},
+        {H("Authorization: AWS :1"), H("Authorization: AWS :2"), false, true},
         /* OAuth 1: consumer key and token */
         {H("Authorization: OAuth oauth_consumer_key=\"c\", oauth_token=\"t\", oauth_nonce=\"1\""),
          H("Authorization: OAuth oauth_nonce=\"2\",oauth_token=\"t\",oauth_consumer_key=\"c\""),
