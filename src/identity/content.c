@@ -45,11 +45,42 @@ static bool is_multipart(struct span content_type)
 	       span_is_nocase((struct span){content_type.p, 10}, "multipart/");
 }
 
-/* Type and parameters without case, quotes and spaces; the order of parameters is kept. */
-void content_type_add(struct span content_type, struct buf *out)
+static struct span boundary_in(struct span content_type)
 {
-	struct span rest, type = span_cut(content_type, ';', &rest), name, value;
-	bool multipart = is_multipart(span_trim(content_type));
+	struct span rest, name, value;
+
+	span_cut(content_type, ';', &rest);
+	while (next_param(&rest, &name, &value)) {
+		if (span_is_nocase(name, "boundary"))
+			return value;
+	}
+	return (struct span){0};
+}
+
+struct span content_type_boundary(struct span content_type)
+{
+	content_type = span_trim(content_type);
+	return is_multipart(content_type) ? boundary_in(content_type) : (struct span){0};
+}
+
+/* libcurl puts the boundary of a form behind whatever Content-Type the program has set. */
+struct span content_boundary(const struct identity_in *in)
+{
+	struct span boundary = boundary_in(in->content_type);
+
+	if (is_multipart(span_trim(in->content_type)))
+		return boundary;
+	if (boundary.n == 0 || in->body.n < boundary.n + 2 || !span_starts(in->body, "--") ||
+	    memcmp(in->body.p + 2, boundary.p, boundary.n) != 0)
+		return (struct span){0};
+	return boundary;
+}
+
+/* Type and parameters without case, quotes and spaces; the order of parameters is kept. */
+static void add_type(const struct identity_in *in, struct buf *out)
+{
+	struct span rest, type = span_cut(in->content_type, ';', &rest), name, value;
+	bool multipart = content_body_kind(in) == BODY_MULTIPART;
 	size_t open = part_open(out, 'c');
 
 	part_add_lower(out, 't', span_trim(type));
@@ -63,21 +94,6 @@ void content_type_add(struct span content_type, struct buf *out)
 			part_add(out, 'v', value);
 	}
 	part_close(out, open);
-}
-
-struct span content_type_boundary(struct span content_type)
-{
-	struct span rest, name, value;
-
-	content_type = span_trim(content_type);
-	if (!is_multipart(content_type))
-		return (struct span){0};
-	span_cut(content_type, ';', &rest);
-	while (next_param(&rest, &name, &value)) {
-		if (span_is_nocase(name, "boundary"))
-			return value;
-	}
-	return (struct span){0};
 }
 
 static void add_number(struct buf *out, char tag, unsigned v)
@@ -236,13 +252,13 @@ enum body_kind content_body_kind(const struct identity_in *in)
 	struct span rest, type = span_trim(span_cut(in->content_type, ';', &rest));
 	bool form = span_is_nocase(type, "application/x-www-form-urlencoded");
 
+	if (is_multipart(type) || content_boundary(in).p)
+		return BODY_MULTIPART;
 	if (span_is_nocase(type, "application/json") || span_is_nocase(type, "text/json") ||
 	    span_ends_nocase(type, "+json"))
 		return BODY_JSON;
 	if ((form || type.n == 0 || in->rule->carrier == CARRIER_JSON) && looks_like_json(in->body))
 		return BODY_JSON;
-	if (is_multipart(type))
-		return BODY_MULTIPART;
 	return form ? BODY_FORM : BODY_RAW;
 }
 
@@ -296,7 +312,7 @@ static int add_form(const struct identity_in *in, const struct text_list *fields
 static int add_multipart(const struct identity_in *in, struct buf *out)
 {
 	size_t start = out->n, open = part_open(out, 'm');
-	int rc = multipart_canonical(in->body, content_type_boundary(in->content_type), out);
+	int rc = multipart_canonical(in->body, content_boundary(in), out);
 
 	part_close(out, open);
 	if (rc < 0 && !out->failed)
@@ -348,7 +364,7 @@ int content_parts(const struct identity_in *in, struct buf *out)
 	found = add_query(in, fields, &rule->ignore, out);
 	if (in->content_type.n &&
 	    !selector_names(&rule->ignore, SELECT_HEADER, span_of("content-type")))
-		content_type_add(in->content_type, out);
+		add_type(in, out);
 	open = part_open(out, 'H');
 	found += add_headers(in, fields, &rule->ignore, true, out);
 	part_close(out, open);

@@ -257,7 +257,7 @@ static int find_settings(struct making *m)
 static int hash_wire_body(struct making *m)
 {
 	const struct identity_in *in = m->in;
-	struct span boundary = content_type_boundary(in->content_type);
+	struct span boundary = content_boundary(in);
 
 	restart(&m->parts);
 	if ((boundary.p && multipart_canonical(in->body, boundary, &m->parts) == 0) ||

@@ -350,7 +350,7 @@ static void add_form_part(struct leaves *l, struct span part)
 static int multipart_leaves(struct leaves *l, const struct identity_in *in)
 {
 	struct buf parts = {0};
-	int rc = multipart_canonical(in->body, content_type_boundary(in->content_type), &parts);
+	int rc = multipart_canonical(in->body, content_boundary(in), &parts);
 	struct span left = span_buf(&parts), value;
 	char tag;
 

@@ -112,8 +112,8 @@ bool graphql_has(struct span text, struct span kind);
 int multipart_canonical(struct span body, struct span boundary, struct buf *out);
 
 /* --- content.c: the identity parts that aren't the account. */
-void content_type_add(struct span content_type, struct buf *out);
 struct span content_type_boundary(struct span content_type); /* p null: no multipart */
+struct span content_boundary(const struct identity_in *in);  /* the same, of a form of any type */
 /* Authority: the rule's target name, or scheme, host, port, socket and Host header. */
 void content_target(const struct identity_in *in, bool named, struct buf *out);
 enum body_kind { BODY_RAW, BODY_JSON, BODY_FORM, BODY_MULTIPART };

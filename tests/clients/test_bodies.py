@@ -65,6 +65,17 @@ def test_nul_bytes_make_a_difference(everything, server):
     assert server.executions == 4
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_a_form_under_another_content_type(everything, server, late):
+    """libcurl puts the boundary behind the program's own type, a new one each time: the same write all the same."""
+    url = server.base + "/orders" + ("?late=1.5&times=1" if late else "")
+    args = ["-F", "amount=500", "-H", "Content-Type: application/json"]
+    if late:
+        assert everything.curl("-m", "1", *args, url).rc == 28
+    assert [everything.curl(*args, url).order for _ in range(2)] == ["ord-1"] * 2 and server.executions == 1
+    assert everything.curl("-F", "amount=501", *args[2:], url).order == "ord-2"
+
+
 def test_an_empty_body_is_not_no_body_of_another_method(everything, server):
     url = server.base + "/orders"
     everything.post("--kind", "empty", url)

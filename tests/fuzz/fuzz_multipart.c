@@ -52,6 +52,7 @@ static void check_renamed(struct span body, struct span boundary, const struct b
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	struct span body, boundary = span_cut((struct span){(const char *)data, n}, '\n', &body);
+	struct identity_in in = {.content_type = boundary, .body = body};
 	struct buf out = {0};
 
 	if (multipart_canonical(body, boundary, &out) == 0)
@@ -59,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	else if (out.n)
 		abort(); /* nothing may be left of a try that failed */
 	content_type_boundary(boundary);
-	content_type_add(boundary, &out);
+	content_boundary(&in);
 	buf_free(&out);
 	return 0;
 }
