@@ -10,12 +10,15 @@
 
 #include "intercept/redirect.h"
 #include "intercept/unsent.h"
+#include "intercept/versions.h"
 #include "intercept/write.h"
 #include "request/body.h"
 #include "request/capture.h"
 
 /* IN_A_ROW: what a program's multi is kept with before it may look after its other transfers. */
 enum { PAUSED_US = 10000, LOOPED_PAUSED_US = 50000, ASKED_US = 1000, IN_A_ROW = 16 };
+
+enum { CONTINUE = 100 /* HTTP status */ };
 
 /* Between two steps: progress and deadlines. False: they have ended the call. */
 static bool watch(struct writing *w, int64_t *patience_us)
@@ -74,6 +77,7 @@ static enum step no_room(struct writing *w)
 static enum step known(struct writing *w)
 {
 	w->serving.player.connected = false; /* while the body was read it counted as if */
+	w->serving.player.status = 0;
 	w->stage = write_identified;
 	return STEP_AGAIN;
 }
@@ -270,6 +274,15 @@ static enum step read_over(struct writing *w, enum body_drained result)
 	}
 }
 
+/* Programs ask in their read callback what the server has said so far (libs3 does). One that gets
+ * to read after an Expect has heard 100 of nearly every server. */
+static bool is_expected(const struct writing *w)
+{
+	const struct shadow *s = w->shadow;
+
+	return body_is_expected(&s->options, w->source.size, versions_expect_by_size(s->flavour));
+}
+
 static enum step fetch_stream(struct writing *w)
 {
 	if (!show_connection(w))
@@ -280,6 +293,7 @@ static enum step fetch_stream(struct writing *w)
 	w->payload = payload_new();
 	if (!w->payload)
 		return no_room(w);
+	w->serving.player.status = is_expected(w) ? CONTINUE : 0;
 	w->stage = read_stream;
 	return STEP_AGAIN;
 }

@@ -6,7 +6,12 @@
 
 #include "base/curlapi.h"
 
-enum { REFUSES_UPKEEP = 0x080a00, MEASURES_ANEW = 0x081200, TICKS_LATE = 0x081400 };
+enum {
+	EXPECTS_BY_SIZE = 0x080700,
+	REFUSES_UPKEEP = 0x080a00,
+	MEASURES_ANEW = 0x081200,
+	TICKS_LATE = 0x081400
+};
 
 static unsigned number(const struct flavour *fl)
 {
@@ -14,6 +19,12 @@ static unsigned number(const struct flavour *fl)
 	        CURL_HAS(fl, version_info) ? CURL_FN(fl, version_info)(CURLVERSION_FIRST) : NULL;
 
 	return info ? info->version_num : 0;
+}
+
+/* curl_multi_get_handles came with 8.4. */
+bool versions_expect_by_size(const struct flavour *fl)
+{
+	return CURL_HAS(fl, multi_get_handles) && number(fl) >= EXPECTS_BY_SIZE;
 }
 
 bool versions_refuse_upkeep(const struct flavour *fl)

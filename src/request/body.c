@@ -9,26 +9,46 @@
 
 #include "request/request.h"
 
-enum { BUFFER_USUAL = 65536, BUFFER_MIN = 16384, BUFFER_MAX = 2 * 1024 * 1024, CHUNK_FRAME = 12 };
+enum {
+	BUFFER_USUAL = 65536,
+	BUFFER_MIN = 16384,
+	BUFFER_MAX = 2 * 1024 * 1024,
+	CHUNK_FRAME = 12,
+	EXPECTED_FROM = 1024 * 1024
+};
 
-static const char *find_encoding(const struct options *o)
+/* What stands behind the name of the program's own header; null: it has none. */
+static const char *find_own(const struct options *o, const char *name)
 {
-	static const char name[] = "Transfer-Encoding";
 	const struct curl_slist *l = options_pointer(o, CURLOPT_HTTPHEADER);
+	size_t n = strlen(name);
 
 	for (; l; l = l->next) {
-		if (strncasecmp(l->data, name, sizeof(name) - 1) == 0 &&
-		    (l->data[sizeof(name) - 1] == ':' || l->data[sizeof(name) - 1] == ';'))
-			return l->data + sizeof(name) - 1;
+		if (strncasecmp(l->data, name, n) == 0 && (l->data[n] == ':' || l->data[n] == ';'))
+			return l->data + n;
 	}
 	return NULL;
 }
 
 bool body_is_chunked(const struct options *options, curl_off_t size)
 {
-	const char *own = find_encoding(options);
+	const char *own = find_own(options, "Transfer-Encoding");
 
 	return own ? strcasestr(own, "chunked") != NULL : size < 0;
+}
+
+bool body_is_expected(const struct options *options, curl_off_t size, bool by_size)
+{
+	const char *own = find_own(options, "Expect");
+	long version = options_long(options, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_NONE);
+
+	if (version == CURL_HTTP_VERSION_1_0 || version == CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE)
+		return false;
+	if (own)
+		return strcasestr(own, "100-continue") != NULL;
+	if (request_body_kind(options) == REQUEST_UPLOAD && !by_size)
+		return size != 0;
+	return size < 0 || size > EXPECTED_FROM;
 }
 
 /* INFILESIZE and INFILESIZE_LARGE share one place: the last one set counts. */

@@ -24,6 +24,10 @@ struct body_source body_source_of(const struct options *options);
 curl_off_t body_announced(const struct options *options);
 /* A Transfer-Encoding of the program's own says so, or (`size` -1) libcurl's does. */
 bool body_is_chunked(const struct options *options, curl_off_t size);
+/* libcurl sends it with Expect: 100-continue, and begins to read it after the server's answer to
+ * that. `by_size`: of an upload, too, only if it is large. Not looked at: whether HTTP/2 will be
+ * agreed on, which has no such header. */
+bool body_is_expected(const struct options *options, curl_off_t size, bool by_size);
 /* An HTTPPOST list with a part that is read by a callback, which nothing can rewind. */
 bool body_has_stream(const struct options *options);
 

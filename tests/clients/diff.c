@@ -23,6 +23,7 @@ struct seen {
 	size_t text_length;
 	bool pause_next, paused;
 	int ticks_paused;
+	long read_code; /* what the read callback was told of the answer; -1: it has not run */
 	char error[CURL_ERROR_SIZE];
 	FILE *file;
 };
@@ -221,6 +222,8 @@ static void print_end(struct seen *s, CURLcode rc)
 	       s->chunk_max <= CURL_MAX_WRITE_SIZE ? "small" : "too large");
 	if (s->ticks_paused)
 		puts("paused and went on");
+	if (s->read_code >= 0)
+		printf("read at %ld\n", s->read_code);
 	print_numbers(s->curl);
 	print_texts(s->curl);
 	print_times(s->curl);
@@ -301,6 +304,7 @@ static void set_before(struct seen *s, const char *name)
 static void transfer(struct seen *s, const char *name)
 {
 	memset(s, 0, sizeof(*s));
+	s->read_code = -1;
 	set_before(s, name);
 	print_end(s, curl_easy_perform(s->curl));
 	if (s->again) {

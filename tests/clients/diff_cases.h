@@ -243,6 +243,68 @@ static void set_expect(struct seen *s)
 	curl_easy_setopt(s->curl, CURLOPT_EXPECT_100_TIMEOUT_MS, 300L);
 }
 
+/* Its answer's code so far is what libs3 goes by. */
+static size_t on_read(char *to, size_t size, size_t n, void *ctx)
+{
+	struct seen *s = ctx;
+	bool first = s->read_code < 0;
+	(void)size, (void)n;
+	curl_easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &s->read_code);
+	if (first)
+		memcpy(to, "12345", 5);
+	return first ? 5 : 0;
+}
+
+static void set_read(struct seen *s, CURLoption kind, long size)
+{
+	curl_easy_setopt(s->curl, CURLOPT_POSTFIELDS, NULL);
+	curl_easy_setopt(s->curl, kind, 1L);
+	curl_easy_setopt(s->curl, CURLOPT_READFUNCTION, on_read);
+	curl_easy_setopt(s->curl, CURLOPT_READDATA, s);
+	curl_easy_setopt(s->curl, kind == CURLOPT_POST ? CURLOPT_POSTFIELDSIZE : CURLOPT_INFILESIZE,
+	                 size);
+}
+
+static void set_read_put(struct seen *s)
+{
+	set_read(s, CURLOPT_UPLOAD, 5);
+}
+
+static void set_read_put_chunked(struct seen *s)
+{
+	set_read(s, CURLOPT_UPLOAD, -1);
+}
+
+static void set_read_put_at_once(struct seen *s)
+{
+	set_read(s, CURLOPT_UPLOAD, 5);
+	s->list = curl_slist_append(NULL, "Expect:");
+	curl_easy_setopt(s->curl, CURLOPT_HTTPHEADER, s->list);
+}
+
+static void set_read_put_old(struct seen *s)
+{
+	set_read(s, CURLOPT_UPLOAD, 5);
+	curl_easy_setopt(s->curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_0);
+}
+
+static void set_read_post(struct seen *s)
+{
+	set_read(s, CURLOPT_POST, 5);
+}
+
+static void set_read_post_chunked(struct seen *s)
+{
+	set_read(s, CURLOPT_POST, -1);
+}
+
+static void set_read_post_asked(struct seen *s)
+{
+	set_read(s, CURLOPT_POST, 5);
+	s->list = curl_slist_append(NULL, "expect: 100-Continue");
+	curl_easy_setopt(s->curl, CURLOPT_HTTPHEADER, s->list);
+}
+
 static void set_connect(struct seen *s)
 {
 	curl_easy_setopt(s->curl, CURLOPT_PROXY, getenv("PROXY"));
@@ -368,6 +430,13 @@ static const struct peculiarity {
         {"time-condition", set_time_condition},
         {"nobody-custom", set_nobody_custom},
         {"expect", set_expect},
+        {"read-put", set_read_put},
+        {"read-put-chunked", set_read_put_chunked},
+        {"read-put-at-once", set_read_put_at_once},
+        {"read-put-old", set_read_put_old},
+        {"read-post", set_read_post},
+        {"read-post-chunked", set_read_post_chunked},
+        {"read-post-asked", set_read_post_asked},
         {"connect", set_connect},
         {"nul-bytes", set_nul_bytes},
         {"info", set_info},

@@ -59,7 +59,9 @@ OPTIONS = {
     "filetime": ("filetime", "hdr=Last-Modified:%20Thu,%2001%20Jan%202004%2000:00:00%20GMT", "http"),
     "undecoded": ("undecoded", "gzip=1", "http"), "raw": ("raw", "chunked=1", "http"), "interface-none": ("interface-none", "", "http"),
     "port": ("port", "", "http"), "protocols": ("protocols", "", "http"), "path-as-is": ("path-as-is", "", "http"),
+    "read-put-ignored": ("read-put", "expect=ignore", "http"),
     **{name: (name, "", "http") for name in (
+        "read-put", "read-put-chunked", "read-put-at-once", "read-put-old", "read-post", "read-post-chunked", "read-post-asked",
         "interface", "range", "referer", "useragent", "transfer-encoding", "buffersize", "nodelay", "keepalive", "delete", "patch", "empty",
         "size-zero", "size-short", "http10", "target", "fresh", "forbid-reuse", "bearer", "http-only", "ipv6", "keep-sending", "http09",
         "connect-timeout", "speed", "resume", "pause-header", "nested", "headers", "time-condition", "nobody-custom", "nul-bytes", "no-data")},
