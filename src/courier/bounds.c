@@ -11,6 +11,8 @@
  * counted apart. Where there are too many couriers already, a multi's writes have no bounds. */
 #include "courier/inside.h"
 
+#include <limits.h>
+
 bool bounds_fit(const struct courier *c, const struct courier_bounds *wanted)
 {
 	return c->bounded == (wanted->owner != 0) && c->bounds.owner == wanted->owner;
@@ -69,12 +71,17 @@ bool bounds_hold(const struct attempt *a)
 	       atomic_load_explicit(&a->phase, memory_order_relaxed) == 0;
 }
 
+static long bounds_wider(long bound, unsigned more)
+{
+	return bound && bound <= LONG_MAX - (long)more ? bound + (long)more : bound;
+}
+
 struct courier_bounds bounds_now(const struct courier *c)
 {
 	struct courier_bounds b = c->bounds;
 
-	b.host += b.host ? (long)c->orphans : 0;
-	b.total += b.total ? (long)c->orphans : 0;
+	b.host = bounds_wider(b.host, c->orphans);
+	b.total = bounds_wider(b.total, c->orphans);
 	return b;
 }
 

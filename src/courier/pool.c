@@ -12,7 +12,8 @@
 
 #include <stdlib.h>
 
-enum { POOL_COURIERS = 64, POOL_SPOILED = 8 };
+/* Those with bounds leave room for those without, which cannot do with another's. */
+enum { POOL_COURIERS = 64, POOL_BOUNDED = 48, POOL_SPOILED = 8 };
 
 pthread_mutex_t courier_table_lock = PTHREAD_MUTEX_INITIALIZER;
 struct courier *courier_table;
@@ -95,7 +96,7 @@ static struct courier *pool_insert(const struct flavour *fl, const struct buf *r
 {
 	struct courier *c;
 
-	if (resolve->failed || count >= POOL_COURIERS)
+	if (resolve->failed || count >= (bounded ? POOL_BOUNDED : POOL_COURIERS))
 		return NULL;
 	c = pool_new(fl);
 	if (!c)

@@ -1,6 +1,7 @@
 /* A courier at rest: when a program cleans its multi up and nothing is in flight, what the courier
  * holds open goes, as the connections of that multi would natively. The CURLM goes with it, since
- * libcurl closes idle connections on no other occasion, and comes back with the next write. */
+ * libcurl closes idle connections on no other occasion, and comes back with the next write. The
+ * courier of another multi with bounds (bounds.c) keeps its own. */
 #include "courier/inside.h"
 
 static bool rest_is_over(struct courier *c, void *arg)
@@ -21,7 +22,7 @@ void courier_let_go(const struct flavour *fl, uint64_t owner)
 		if (c->fl != fl)
 			continue;
 		pthread_mutex_lock(&c->lock);
-		c->let_go = !c->all && !c->closed;
+		c->let_go = !c->all && !c->closed && !c->bounds.owner;
 		courier_drive(c, rest_is_over, NULL, 0); /* or whoever drives does it, leaving */
 		pthread_mutex_unlock(&c->lock);
 	}
