@@ -204,7 +204,7 @@ void attempt_phase(struct attempt *a, struct attempt_phase *out)
 	out->resolved = phase & RESOLVED;
 	out->connected = phase & CONNECTED;
 	out->gated = phase & GATED;
-	out->queued = a->courier->bounded && !out->resolved;
+	out->queued = a->courier->bounded && !(phase & (STARTED | RESOLVED));
 	out->ended = tape_has_ended(a->tape);
 	/* relaxed: a number for progress callbacks */
 	out->uploaded = atomic_load_explicit(&a->uploaded, memory_order_relaxed);

@@ -223,6 +223,22 @@ static int gate_close(void *data, curl_socket_t fd)
 	return held_close_socket(data, fd);
 }
 
+static int gate_look_up(void *resolver, void *reserved, void *data)
+{
+	(void)resolver, (void)reserved;
+	attempt_tell(data, STARTED);
+	return 0;
+}
+
+/* A libcurl before 7.59 does not say when it begins. */
+static void gate_note_start(struct attempt *a)
+{
+	__typeof__(&curl_easy_setopt) set = CURL_FN(a->courier->fl, easy_setopt);
+
+	if (a->courier->bounded && !set(a->easy, CURLOPT_RESOLVER_START_FUNCTION, gate_look_up))
+		set(a->easy, CURLOPT_RESOLVER_START_DATA, a);
+}
+
 int gate_install(struct attempt *a)
 {
 	__typeof__(&curl_easy_setopt) set = CURL_FN(a->courier->fl, easy_setopt);
@@ -252,5 +268,6 @@ int gate_install(struct attempt *a)
 		bad |= (int)set(e, CURLOPT_VERBOSE,
 		                1L); /* its request lines tell CONNECT's blocks */
 	}
+	gate_note_start(a);
 	return bad ? COURIER_CANNOT : COURIER_OK;
 }

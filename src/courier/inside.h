@@ -23,7 +23,8 @@ enum {
 	RENEW_US = 5000000,
 	RESOLVED = 1,
 	CONNECTED = 2,
-	GATED = 4
+	GATED = 4,
+	STARTED = 8 /* it has a place and looks up a name; not told where nobody waits for places */
 };
 #define NEVER_US INT64_MAX
 

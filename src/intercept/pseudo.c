@@ -68,10 +68,14 @@ static bool make_bell(struct multi *m)
 	return m->bell != NULL;
 }
 
-/* A phase is looked at when a deadline has come, too; of itself it moves only these. */
-static bool wants_phases(const struct player_sink *sink)
+/* A phase is looked at when a deadline has come, too; of itself it moves only these, and begins
+ * CONNECTTIMEOUT where a write may have waited for its place. */
+static bool wants_phases(const struct pseudo *p)
 {
-	return !sink->no_progress || sink->low_speed_time > 0;
+	const struct player_sink *sink = &p->w->serving.player.sink;
+
+	return !sink->no_progress || sink->low_speed_time > 0 ||
+	       (p->multi->bounds.owner && sink->connect_timeout_us > 0);
 }
 
 static void listen_to(struct pseudo *p, struct attempt *attempt)
@@ -87,7 +91,7 @@ static void listen_to(struct pseudo *p, struct attempt *attempt)
 	p->heard = attempt_ref(attempt);
 	p->listener.bell = bell_ref(p->multi->bell);
 	p->listener.note = &p->note;
-	p->listener.phases = wants_phases(&p->w->serving.player.sink);
+	p->listener.phases = wants_phases(p);
 	p->alone = !attempt_listen(attempt, &p->listener);
 }
 

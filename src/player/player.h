@@ -78,6 +78,7 @@ struct player {
 	                    libcurl in an event loop that calls it for descriptors and timers */
 	bool error_set;  /* ERRORBUFFER holds the first error */
 	bool connected;  /* this was told, or an answer came */
+	bool queued;     /* at the last tick */
 	bool ended;
 	int64_t ticked_us; /* last progress callback; 0: none yet */
 	int64_t seen_us;   /* last tick */

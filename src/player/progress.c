@@ -186,8 +186,9 @@ CURLcode player_tick(struct player *p, const struct player_phase *phase, int64_t
 	}
 	if (phase->sent && check_speed(p, now_us))
 		return p->code;
-	if (phase->queued)
+	if (phase->queued || p->queued)
 		p->connecting_us = now_us;
+	p->queued = phase->queued;
 	if (!phase->connected && now_us - p->connecting_us >= connect_limit_us(p))
 		return connect_time_over(p, phase, now_us);
 	return p->code;

@@ -1,6 +1,7 @@
-/* Writes of multis that bound their connections: who gets a courier of his own, and whose
- * connections it keeps. */
+/* Writes of multis that bound their connections: who gets a courier of his own, whose connections
+ * it keeps, and what counts as waiting for a place. */
 #include "unit/courier_server.h"
+#include "unit/slow_name.h"
 
 #include <limits.h>
 
@@ -78,6 +79,78 @@ static void orphans_take_nobodys_place(void **state)
 	}
 }
 
+static bool is_queued(struct attempt *a)
+{
+	struct attempt_phase phase;
+
+	attempt_phase(a, &phase);
+	return phase.queued;
+}
+
+/* CONNECTTIMEOUT runs while a name is looked up, and not while a write waits for its place. */
+static void a_look_up_is_no_waiting(void **state)
+{
+	static const struct step steps[] = {{OK, 0, false, 0}, {OK, 0, false, 0}};
+	static const struct courier_bounds own = {.owner = 1201, .host = 1};
+	struct write w = {0};
+	struct record second = {0};
+	struct attempt *first;
+	char url[64];
+
+	(void)state;
+	write_start(&w, steps, 2);
+	snprintf(url, sizeof url, "http://%s:%d/", slow_name, w.server.port);
+	set_word(&w, CURLOPT_URL, (uintptr_t)url);
+	set_word(&w, CURLOPT_NOPROXY, (uintptr_t) "*");
+	send_as(&w, &w.record, &own);
+	first = w.attempt;
+	assert_true(is_queued(first));
+	for (int64_t end = now_us() + 2000000; is_queued(first) && now_us() < end;)
+		attempt_wait(first, now_us() + 20000);
+	assert_false(is_queued(first));
+	send_as(&w, &second, &own);
+	for (int64_t end = now_us() + 200000; now_us() < end;)
+		attempt_wait(w.attempt, end);
+	assert_true(is_queued(w.attempt));
+	assert_int_equal(w.record.gates, 0);
+	atomic_store(&slow_go, true);
+	play(first);
+	play(attempt_ref(w.attempt));
+	assert_int_equal(w.server.connections, 1);
+	write_finish(&w);
+}
+
+/* Nor is it ended when the bounds are widened, for which libcurl would wait, and all others. */
+static void a_look_up_goes_on_in_wider_bounds(void **state)
+{
+	static const struct step steps[] = {{OK, 2000, false, 0}, {OK, 0, false, 0}};
+	static const struct courier_bounds own = {.owner = 1301, .host = 4};
+	struct write w = {0};
+	struct record second = {0};
+	struct attempt *first;
+	char url[64];
+
+	(void)state;
+	write_start(&w, steps, 2);
+	send_as(&w, &w.record, &own);
+	first = w.attempt;
+	for (int64_t end = now_us() + 2000000; !w.record.gates && now_us() < end;)
+		attempt_wait(first, end);
+	snprintf(url, sizeof url, "http://%s:%d/", slow_name, w.server.port);
+	set_word(&w, CURLOPT_URL, (uintptr_t)url);
+	set_word(&w, CURLOPT_NOPROXY, (uintptr_t) "*");
+	atomic_store(&slow_go, false);
+	atomic_store(&slow_count, 0);
+	send_as(&w, &second, &own);
+	for (int64_t end = now_us() + 500000; !atomic_load(&slow_count) && now_us() < end;)
+		attempt_wait(w.attempt, now_us() + 20000);
+	attempt_orphan(first);
+	play(attempt_ref(w.attempt));
+	assert_int_equal(slow_count, 1);
+	play(first);
+	write_finish(&w);
+}
+
 /* However many multis with bounds there are: a write that has none is sent by a courier. */
 static void there_is_room_for_those_without(void **state)
 {
@@ -107,6 +180,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(connections_of_another_multi_stay),
 	        cmocka_unit_test(orphans_take_nobodys_place),
+	        cmocka_unit_test(a_look_up_is_no_waiting),
+	        cmocka_unit_test(a_look_up_goes_on_in_wider_bounds),
 	        cmocka_unit_test(there_is_room_for_those_without),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -451,6 +451,32 @@ static void progress_results(void **state)
 	}
 }
 
+/* --- waiting for a place --- */
+
+/* CONNECTTIMEOUT runs from the moment it has one, however long ago the last look was. */
+static void connect_time_begins_with_a_place(void **state)
+{
+	(void)state;
+	struct player p;
+	struct player_phase phase = {.queued = true};
+	char error[CURL_ERROR_SIZE];
+	struct player_sink sink = {
+	        .no_progress = true, .error_buffer = error, .connect_timeout_us = SECOND};
+	int64_t now = START;
+
+	player_start(&p, &sink, now);
+	for (int i = 0; i < 3; i++, now += 900 * MS)
+		assert_int_equal(player_tick(&p, &phase, now), CURLE_OK);
+	now += SECOND;
+	phase.queued = false;
+	assert_int_equal(player_tick(&p, &phase, now), CURLE_OK);
+	assert_int_equal(player_patience(&p, &phase, now), SECOND);
+	assert_int_equal(player_tick(&p, &phase, now + SECOND - 1), CURLE_OK);
+	assert_int_equal(player_tick(&p, &phase, now + SECOND), CURLE_OPERATION_TIMEDOUT);
+	assert_string_equal(error, "Resolving timed out after 1000 milliseconds");
+	player_stop(&p);
+}
+
 /* --- patience --- */
 
 static void patience(void **state)
@@ -492,6 +518,7 @@ int main(void)
 	        cmocka_unit_test(progress_before_a_connection),
 	        cmocka_unit_test(progress_of_an_answer_without_a_connection),
 	        cmocka_unit_test(progress_results),
+	        cmocka_unit_test(connect_time_begins_with_a_place),
 	        cmocka_unit_test(patience),
 	};
 	curl_global_init(CURL_GLOBAL_ALL);
