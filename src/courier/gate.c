@@ -268,6 +268,8 @@ int gate_install(struct attempt *a)
 		bad |= (int)set(e, CURLOPT_VERBOSE,
 		                1L); /* its request lines tell CONNECT's blocks */
 	}
+	/* what is given up does not wait for its look-up, and all others with it (7.87) */
+	(void)set(e, CURLOPT_QUICK_EXIT, 1L);
 	gate_note_start(a);
 	return bad ? COURIER_CANNOT : COURIER_OK;
 }
