@@ -194,6 +194,8 @@ void courier_wake(struct courier *c)
 {
 	int keep = errno, cancel;
 
+	if (c->closed) /* nobody sleeps, and a child would make a pair for its parent's attempts */
+		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* the lock is held */
 	if (courier_wake_fd(c) >= 0)
 		(void)send(c->wake[1].fd, "", 1, MSG_NOSIGNAL); /* a full one wakes as well */

@@ -154,13 +154,13 @@ static void life_close(struct courier *c)
 		life_nap();
 		pthread_mutex_lock(&c->lock);
 	}
+	courier_wake(c);
 	c->driven = c->closed = true;
 	for (struct attempt *a = c->all; a; a = a->next) {
 		life_end(a, "the process is exiting");
 		attempt_ring(a);
 	}
 	pthread_cond_broadcast(&c->changed);
-	courier_wake(c);
 }
 
 /* Everybody's waiting time begins now; `help`: this thread will be busy with another courier. */
