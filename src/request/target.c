@@ -75,8 +75,11 @@ static int url_text(const struct options *o, struct buf *out)
 static int take_part(const struct flavour *fl, CURLU *u, CURLUPart part, unsigned flags, char **out)
 {
 	char *text = NULL;
+	CURLUcode code = CURL_FN(fl, url_get)(u, part, &text, flags);
 
-	if (CURL_FN(fl, url_get)(u, part, &text, flags) != CURLUE_OK || !text)
+	if (code == CURLUE_OUT_OF_MEMORY)
+		return -1;
+	if (code != CURLUE_OK || !text)
 		return 0;
 	*out = span_dup(span_of(text));
 	CURL_FN(fl, free)(text);
@@ -154,15 +157,19 @@ static int take_parsed(const struct memo_key *key, struct url_parts **out)
 {
 	const struct flavour *fl = key->fl;
 	CURLU *u = CURL_FN(fl, url)();
-	int rc = u ? 0 : -1;
+	CURLUcode code;
+	int rc = -1;
 
-	if (u && CURL_FN(fl, url_set)(u, CURLUPART_URL, key->text.p, key->flags) == 0) {
+	if (!u)
+		return -1;
+	code = CURL_FN(fl, url_set)(u, CURLUPART_URL, key->text.p, key->flags);
+	if (code == CURLUE_OK)
 		rc = take_parts(fl, u, out);
-		if (rc == 0)
-			memo_put(key, *out);
-	}
-	if (u)
-		CURL_FN(fl, url_cleanup)(u);
+	else if (code != CURLUE_OUT_OF_MEMORY)
+		rc = 0;
+	if (code == CURLUE_OK && rc == 0)
+		memo_put(key, *out);
+	CURL_FN(fl, url_cleanup)(u);
 	return rc;
 }
 

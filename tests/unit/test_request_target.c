@@ -436,6 +436,51 @@ static void without_url_api(void **state)
 	options_free(&o);
 }
 
+static int until_none; /* calls of libcurl's before it has no memory */
+
+static CURLUcode poor_set(CURLU *u, CURLUPart part, const char *text, unsigned flags)
+{
+	if (until_none-- == 0)
+		return CURLUE_OUT_OF_MEMORY;
+	return CURL_FN(flavour_here(), url_set)(u, part, text, flags);
+}
+
+static CURLUcode poor_get(CURLU *u, CURLUPart part, char **text, unsigned flags)
+{
+	if (until_none-- == 0)
+		return CURLUE_OUT_OF_MEMORY;
+	return CURL_FN(flavour_here(), url_get)(u, part, text, flags);
+}
+
+/* A part that libcurl has no memory for is not one that the URL does not have: the write would go
+ * by another name, or by none, and again by it later. */
+static void no_memory_is_no_other_target(void **state)
+{
+	static struct flavour poor;
+	struct request_target t = {0};
+	struct options o;
+	int calls = 0, rc = -1;
+
+	(void)state;
+	poor = *flavour_here();
+	poor.fn[FN_url_set] = (void (*)(void))poor_set;
+	poor.fn[FN_url_get] = (void (*)(void))poor_get;
+	options_init(&o);
+	options_set(&o, CURLOPT_URL, (uintptr_t) "https://u:p@h:81/poor?q=1");
+	for (; rc != 0 && calls < 20; calls++) {
+		until_none = calls;
+		rc = request_target_update(&t, &poor, &o);
+		assert_true(rc == 0 ? until_none >= 0 : until_none < 0);
+		assert_int_equal(t.valid, rc == 0);
+	}
+	assert_in_range(calls, 7, 19);
+	assert_string_equal(t.query, "q=1");
+	assert_string_equal(t.password, "p");
+	assert_int_equal(t.port, 81);
+	request_target_free(&t);
+	options_free(&o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -445,6 +490,7 @@ int main(void)
 	        cmocka_unit_test(other_handles_share_it),
 	        cmocka_unit_test(curlu_is_read_each_time),
 	        cmocka_unit_test(without_url_api),
+	        cmocka_unit_test(no_memory_is_no_other_target),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
