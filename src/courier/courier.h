@@ -1,10 +1,11 @@
 /* The courier: sends a write upstream on a handle of its own, and outlives the program's timeout.
  *
- * One per flavour of libcurl, with one CURLM. There is no thread of ours while somebody waits: the
- * thread that waits for a tape drives the CURLM (leader), others sleep until it reports
- * (followers). A background thread exists only while an attempt is in flight that is orphaned or
- * that a program's loop listens to. No lock and no leadership is held while program code runs,
- * because no program code runs here: the handle gets our callbacks only.
+ * One per flavour of libcurl, set of RESOLVE lines and multi with bounds, with one CURLM. There is
+ * no thread of ours while somebody waits: the thread that waits for a tape drives the CURLM
+ * (leader), others sleep until it reports (followers). A background thread exists only while an
+ * attempt is in flight that is orphaned or that a program's loop listens to. No lock and no
+ * leadership is held while program code runs, because no program code runs here: the handle gets
+ * our callbacks only.
  *
  * The handle is built with curl_easy_init and the recorded options in the order they were set,
  * never with curl_easy_duphandle, which loses cookies and shares and double frees (7.88.1). */
@@ -112,7 +113,7 @@ struct courier_plan {
 enum {
 	COURIER_OK = 0,
 	COURIER_NOMEM = -1,
-	COURIER_CANNOT = -2, /* an option it cannot carry */
+	COURIER_CANNOT = -2, /* an option it cannot carry, or no courier to be had */
 	COURIER_CLOSED = -3  /* courier_at_exit is through: the process is ending */
 };
 

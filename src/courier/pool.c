@@ -1,4 +1,4 @@
-/* The couriers, one for each libcurl in the process, and the easy handles each keeps for reuse.
+/* The couriers, at least one for each libcurl in the process, and the easy handles each keeps.
  *
  * CURLOPT_RESOLVE goes into the name cache of the whole CURLM and its connections are filed under
  * the name, so writes with other such lines would be sent to another's address: each set of lines
