@@ -1,7 +1,8 @@
 /* The tape: a list of pieces, written by whoever drives the courier and read by any number of
  * players.
  *
- * Pieces are not moved or changed once they are in the list, so only the links need the lock. A
+ * Pieces are not moved or changed once they are in the list, so only the links need the lock; after
+ * the end nothing is added, and where nothing is freed either no reader takes it. A
  * cursor pins the piece it was given last. As long as the body fits `keep`, everything stays, for
  * late readers and the ledger; above that, pieces which every reader has passed are freed, and
  * where there is no reader at all body bytes are not even taken. Either way the tape has lost its
@@ -133,9 +134,12 @@ static void tape_note_header(struct tape *t, const struct tape_piece *p)
 	t->in_block = !tape_line_is_empty(p);
 }
 
-/* With nobody to read it, what is above `keep` is not taken. */
+/* With nobody to read it, what is above `keep` is not taken; nor is what comes after an end that
+ * was told without the driver (life.c). */
 static bool tape_wants(struct tape *t, const struct tape_piece *p)
 {
+	if (t->end.ended)
+		return false;
 	if (p->kind == TAPE_HEADER || t->readers)
 		return true;
 	if (p->kind == TAPE_DEBUG || p->kind == TAPE_REQUEST)
@@ -159,9 +163,9 @@ int tape_add(struct tape *t, const struct tape_piece *piece)
 	if (piece->n)
 		memcpy(n->data, piece->data, piece->n);
 	pthread_mutex_lock(&t->lock);
-	if (piece->kind == TAPE_HEADER)
-		tape_note_header(t, piece);
 	bool wanted = tape_wants(t, piece);
+	if (piece->kind == TAPE_HEADER && wanted)
+		tape_note_header(t, piece);
 	n->bulk_before = t->bulk;
 	if (wanted) {
 		if (t->last)
@@ -173,7 +177,8 @@ int tape_add(struct tape *t, const struct tape_piece *piece)
 			t->hidden = n;
 		t->bulk += piece->kind == TAPE_HEADER ? 0 : piece->n;
 	}
-	t->body += piece->kind == TAPE_BODY ? piece->n : 0;
+	if (!t->end.ended)
+		t->body += piece->kind == TAPE_BODY ? piece->n : 0;
 	pthread_mutex_unlock(&t->lock);
 	if (!wanted)
 		tape_node_free(t, n);
@@ -315,10 +320,37 @@ static struct node *tape_take_played(struct tape *t)
 	return played;
 }
 
+static void tape_give(struct tape_cursor *cursor, struct node *next, struct tape_piece *piece)
+{
+	cursor->at = next;
+	cursor->body_bytes += next->piece.kind == TAPE_BODY ? next->piece.n : 0;
+	*piece = next->piece;
+}
+
+/* The end is there and everything is kept, so that nothing changes any more: what most readers of
+ * an answer find. */
+static bool tape_is_still(struct tape *t)
+{
+	return tape_has_ended(t) && t->body <= t->keep;
+}
+
+static int tape_read_still(const struct tape *t, struct tape_cursor *cursor,
+                           struct tape_piece *piece)
+{
+	struct node *at = cursor->at, *next = at ? at->next : t->first;
+
+	if (!next || next == t->hidden)
+		return 0;
+	tape_give(cursor, next, piece);
+	return 1;
+}
+
 int tape_read(struct tape *t, struct tape_cursor *cursor, struct tape_piece *piece)
 {
 	struct node *at = cursor->at, *played = NULL;
 
+	if (tape_is_still(t))
+		return tape_read_still(t, cursor, piece);
 	pthread_mutex_lock(&t->lock);
 	struct node *next = at ? at->next : t->first;
 	if (next == t->hidden)
@@ -333,9 +365,7 @@ int tape_read(struct tape *t, struct tape_cursor *cursor, struct tape_piece *pie
 		        next->bulk_before + (next->piece.kind == TAPE_HEADER ? 0 : next->piece.n);
 		if (t->readers <= 1 || done > t->played)
 			t->played = done;
-		cursor->at = next;
-		cursor->body_bytes += next->piece.kind == TAPE_BODY ? next->piece.n : 0;
-		*piece = next->piece;
+		tape_give(cursor, next, piece);
 		played = tape_take_played(t);
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -356,13 +386,8 @@ bool tape_has_ended(struct tape *t)
 
 void tape_ended(struct tape *t, struct tape_end *out)
 {
-	if (!tape_has_ended(t)) {
-		*out = (struct tape_end){0};
-		return;
-	}
-	pthread_mutex_lock(&t->lock);
-	*out = t->end;
-	pthread_mutex_unlock(&t->lock);
+	/* the end is written once, before it is told */
+	*out = tape_has_ended(t) ? t->end : (struct tape_end){0};
 }
 
 struct info *tape_info_ref(struct tape *t)

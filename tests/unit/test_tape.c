@@ -382,6 +382,29 @@ static void an_answer_filled_in_at_once_reads_as_pieces(void **state)
 	tape_unref(t);
 }
 
+/* The process exits while a driver is still at work: readers go through the tape without its lock
+ * by then. */
+static void nothing_is_added_after_the_end(void **state)
+{
+	struct tape *t = tape_new(100);
+	struct tape_end end = {.ended = true};
+	struct buf spare = {0};
+	struct span body;
+
+	(void)state;
+	add_line(t, "HTTP/1.1 200 OK\r\n", 0);
+	add_body(t, 3, 'x');
+	tape_finish(t, &end);
+	add_line(t, "HTTP/1.1 500 No\r\n", 0);
+	add_body(t, 200, 'y');
+	assert_true(span_is(tape_head(t), "HTTP/1.1 200 OK\r\n"));
+	assert_int_equal(tape_body(t, 100, &spare, &body), 0);
+	assert_true(span_is(body, "xxx"));
+	expect_pieces(t, (const char *const[]){"HTTP/1.1 200 OK\r\n", "xxx"}, 2);
+	buf_free(&spare);
+	tape_unref(t);
+}
+
 static void a_filled_tape_may_have_no_body(void **state)
 {
 	struct tape *t = tape_new(10);
@@ -414,6 +437,7 @@ int main(void)
 	        cmocka_unit_test(snapshot_is_copied),
 	        cmocka_unit_test(a_snapshot_taken_is_gone),
 	        cmocka_unit_test(an_answer_filled_in_at_once_reads_as_pieces),
+	        cmocka_unit_test(nothing_is_added_after_the_end),
 	        cmocka_unit_test(a_filled_tape_may_have_no_body),
 	        cmocka_unit_test(readers_beside_a_writer_miss_nothing),
 	};
