@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM_FIRST = 512, NUMBER_MOST = sizeof("-9223372036854775808") };
+enum { ROOM_FIRST = 128, NUMBER_MOST = sizeof("-9223372036854775808") };
 
 struct span span_of(const char *text)
 {
