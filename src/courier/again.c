@@ -92,6 +92,7 @@ bool again_later(struct courier *c, struct attempt *a, CURLcode code)
 		return false;
 	due = courier_now() + courier_again_pause(c->fl, a->easy, a->asked_again);
 	CURL_FN(c->fl, multi_remove_handle)(c->multi, a->easy);
+	crowd_connected(a);
 	pthread_mutex_lock(&c->lock);
 	awaited = again_is_awaited(c, a);
 	a->again_us = due;

@@ -376,6 +376,9 @@ static int build_own(struct attempt *a, const struct courier_plan *plan)
 
 	a->follows = options_long(plan->options, CURLOPT_FOLLOWLOCATION, 0) != 0;
 	a->verbose = options_long(plan->options, CURLOPT_VERBOSE, 0) != 0;
+	a->connects = plan->no_stale_reuse ||
+	              options_long(plan->options, CURLOPT_FRESH_CONNECT, 0) ||
+	              options_long(plan->options, CURLOPT_PIPEWAIT, 0);
 	if (progress && set(a->easy, CURLOPT_NOPROGRESS, 0L))
 		return COURIER_CANNOT;
 	if (set(a->easy, CURLOPT_CONNECTTIMEOUT_MS, build_connect_ms(plan->options)))

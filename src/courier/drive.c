@@ -65,6 +65,7 @@ static void drive_end(struct courier *c, struct attempt *a, CURLcode code, bool 
 
 	if (added)
 		CURL_FN(c->fl, multi_remove_handle)(c->multi, easy);
+	crowd_connected(a);
 	again_flush(a);
 	snapshot_take(a);
 	end.stopped = drive_never_sent(a, code);
@@ -165,10 +166,12 @@ static unsigned drive_work_of(struct courier *c, struct attempt *a, int64_t now)
 
 /* Nothing is to be done for any attempt before it is asked for, or its time comes. What nobody says
  * (a listener is gone) is seen within a second. */
-static bool drive_must_look(const struct courier *c, int64_t now)
+static bool drive_must_look(struct courier *c, int64_t now)
 {
-	return c->asked || c->pausing || now >= c->due_us ||
-	       now - c->looked_us >= IDLE_POLL_MS * INT64_C(1000);
+	if (c->asked || c->pausing)
+		return true;
+	return (now >= c->due_us || now - c->looked_us >= IDLE_POLL_MS * INT64_C(1000)) &&
+	       !batch_is_coming(c, now);
 }
 
 /* With the lock held: what is to be done, as a chain that the driver walks without it. */
@@ -315,6 +318,7 @@ static void drive_turn(struct courier *c)
 		crowd_keep(c);
 		bounds_keep(c, &bounds);
 		ready_choose(c);
+		crowd_connect(c, todo);
 	}
 	for (; todo; todo = next) {
 		next = todo->todo;

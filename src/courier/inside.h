@@ -61,7 +61,9 @@ struct attempt {
 	struct curl_slist *old_cookies;    /* what the cookie engine was given */
 	bool cookie_engine, verbose, follows;
 	bool detaches;
-	bool stays; /* its handle is kept when it ends well */
+	bool stays;    /* its handle is kept when it ends well */
+	bool connects; /* the program, or the rule, says whether it may wait for a connection, or
+	                  must not reuse one */
 	int64_t linger_us, exit_wait_us;
 
 	/* read by everybody. `news` is released after the tape or phase it tells of. */
@@ -86,7 +88,8 @@ struct attempt {
 	struct attempt *todo, *next_told;
 	bool told; /* on the courier's list of them: there is news for listeners */
 	struct attempt *next_fresh;
-	bool fresh; /* on the courier's list of them: see attempt_fresh */
+	bool fresh;         /* on the courier's list of them: see attempt_fresh */
+	bool fresh_connect; /* it was told so by crowd_connect */
 	unsigned work;
 	CURLcode code; /* of the transfer that has ended */
 	int64_t renew_us, captured_us;
@@ -143,6 +146,7 @@ struct courier {
 	bool let_go;                  /* rest.c: by whoever drives, when he leaves */
 	int64_t exit_us;              /* when exit began; 0: it has not */
 	int64_t due_us;               /* the next moment something must be done */
+	int64_t batch_us;             /* a program's loop has begun to start attempts; 0: none */
 	unsigned count;               /* attempts there are */
 	struct courier_bounds bounds; /* lock; its owner: table lock */
 	struct courier_bounds bound;  /* driver: what the CURLM was told */
@@ -195,6 +199,8 @@ void courier_leave_poll(struct courier *c);
 enum { CROWD = 32 }; /* from how many attempts in flight on they are handled as one */
 void courier_ask(struct courier *c);    /* with the lock held: a turn, soon */
 bool batch_puts_off(struct courier *c); /* with the lock held: asked at the batch's end */
+/* With the lock held: one has begun, and is looked at when it ends, or at c->due_us. */
+bool batch_is_coming(struct courier *c, int64_t now);
 /* This thread's batch has just looked through the connections; if not, it is noted that it does. */
 bool batch_has_checked(const struct courier *c);
 /* Without the lock, after a sleep that might have been of `ms`: what comes a moment later is
@@ -202,6 +208,10 @@ bool batch_has_checked(const struct courier *c);
 void crowd_gather(unsigned crowd, int ms);
 /* By the driver, before a turn: as many connections are kept as there were attempts. */
 void crowd_keep(struct courier *c);
+/* By the driver, before a turn that begins attempts: where no connection can be free none is looked
+ * for. And when such an attempt is taken off the CURLM: its next one may find one. */
+void crowd_connect(struct courier *c, struct attempt *todo);
+void crowd_connected(struct attempt *a);
 
 /* ready.c, by the driver without the lock */
 void ready_prepare(struct courier *c);      /* a new CURLM */

@@ -2,6 +2,8 @@
  * becomes of the descriptor that tells it, and nothing of the program's is touched. */
 #include "unit/courier_server.h"
 
+#include "courier/inside.h"
+
 #include <fcntl.h>
 #include <sys/epoll.h>
 
@@ -12,7 +14,7 @@ enum { MANY = 48, FEW = 6, FDS = 512 };
 struct hall {
 	int fd, port;
 	pthread_t thread;
-	atomic_int requests;
+	atomic_int requests, connections;
 	atomic_bool go, stop;
 };
 
@@ -26,8 +28,10 @@ static void *hall_main(void *arg)
 
 	while (!atomic_load(&h->stop)) {
 		poll(p, n, 5);
-		if (n < sizeof p / sizeof *p && p[0].revents)
+		if (n < sizeof p / sizeof *p && p[0].revents) {
 			p[n++] = (struct pollfd){.fd = accept(h->fd, NULL, NULL), .events = POLLIN};
+			atomic_fetch_add(&h->connections, 1);
+		}
 		for (nfds_t i = 1; i < n; i++) {
 			if (!asked[i] && p[i].revents &&
 			    recv(p[i].fd, request, sizeof request, MSG_DONTWAIT) > 0) {
@@ -82,15 +86,20 @@ static void crowd_send(struct crowd *c, size_t count)
 }
 
 /* Until all requests are there: nothing is answered yet. */
-static void crowd_drive(struct crowd *c)
+static void crowd_drive_to(struct crowd *c, size_t requests)
 {
 	int64_t until = now_us() + 10000000;
 
+	while ((size_t)atomic_load(&c->hall.requests) < requests && now_us() < until)
+		attempt_wait(c->one[0].attempt, now_us() + 20000);
+	assert_int_equal(atomic_load(&c->hall.requests), requests);
+}
+
+static void crowd_drive(struct crowd *c)
+{
 	if (!c->count)
 		return;
-	while ((size_t)atomic_load(&c->hall.requests) < c->count && now_us() < until)
-		attempt_wait(c->one[0].attempt, now_us() + 20000);
-	assert_int_equal(atomic_load(&c->hall.requests), c->count);
+	crowd_drive_to(c, c->count);
 	attempt_wait(c->one[0].attempt, now_us() + 20000);
 	attempt_wait(c->one[0].attempt, now_us() + 20000);
 }
@@ -105,7 +114,7 @@ static struct crowd *crowd_start(size_t count)
 	return c;
 }
 
-static void crowd_end(struct crowd *c)
+static void crowd_answer(struct crowd *c)
 {
 	atomic_store(&c->hall.go, true);
 	for (size_t i = 0; i < c->count; i++) {
@@ -120,7 +129,16 @@ static void crowd_end(struct crowd *c)
 		options_free(&w->options);
 		buf_free(&w->head);
 		buf_free(&w->body);
+		*w = (struct write){0};
 	}
+	c->count = 0;
+	atomic_store(&c->hall.go, false);
+	atomic_store(&c->hall.requests, 0);
+}
+
+static void crowd_end(struct crowd *c)
+{
+	crowd_answer(c);
 	atomic_store(&c->hall.stop, true);
 	pthread_join(c->hall.thread, NULL);
 	close(c->hall.fd);
@@ -323,6 +341,128 @@ static void phases_are_for_those_who_ask(void **state)
 	crowd_end(c);
 }
 
+/* --- what begins together --- */
+
+/* Nothing that earlier tests left open. */
+static struct crowd *crowd_alone(void)
+{
+	courier_let_go(flavour_here(), 0);
+	return crowd_start(0);
+}
+
+static size_t told_to_connect(const struct crowd *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->count; i++)
+		n += c->one[i].attempt->fresh_connect;
+	return n;
+}
+
+/* Where there is no connection none is looked for. What comes later finds those of the first. */
+static void the_first_connect_at_once(void **state)
+{
+	struct crowd *c = crowd_alone();
+
+	(void)state;
+	crowd_send(c, MANY);
+	crowd_drive(c);
+	assert_int_equal(told_to_connect(c), MANY);
+	crowd_answer(c);
+	assert_int_equal(atomic_load(&c->hall.connections), MANY);
+	crowd_send(c, MANY);
+	crowd_drive(c);
+	assert_int_equal(told_to_connect(c), 0);
+	crowd_end(c);
+}
+
+static void the_second_reuse_them(void **state)
+{
+	struct crowd *c = crowd_alone();
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		crowd_send(c, MANY);
+		crowd_drive(c);
+		crowd_answer(c);
+		assert_int_equal(atomic_load(&c->hall.connections), MANY);
+	}
+	crowd_end(c);
+}
+
+static void a_few_look_for_one(void **state)
+{
+	struct crowd *c = crowd_alone();
+
+	(void)state;
+	crowd_send(c, FEW);
+	crowd_drive(c);
+	assert_int_equal(told_to_connect(c), 0);
+	crowd_end(c);
+}
+
+/* A program that waits for a connection, wants its own, or reads what libcurl says of it. */
+static void who_has_a_say_is_left_alone(void **state)
+{
+	static const CURLoption says[] = {CURLOPT_PIPEWAIT, CURLOPT_FRESH_CONNECT, CURLOPT_VERBOSE};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
+		struct crowd *c = crowd_alone();
+
+		for (size_t j = 0; j < MANY; j++) {
+			struct write *w = &c->one[c->count++];
+
+			options_init(&w->options);
+			assert_int_equal(options_set(&w->options, says[i], 1), 0);
+			w->server.port = c->hall.port;
+			write_plan(w, "hello", 5);
+			write_send(w);
+		}
+		/* who waits for a connection that may be shared has one request out */
+		crowd_drive_to(c, says[i] == CURLOPT_PIPEWAIT ? 1 : MANY);
+		assert_int_equal(told_to_connect(c), 0);
+		for (size_t j = 0; j < MANY; j++) {
+			attempt_cancel(c->one[j].attempt);
+			attempt_unref(c->one[j].attempt);
+			options_free(&c->one[j].options);
+		}
+		c->count = 0;
+		crowd_end(c);
+	}
+}
+
+/* A driver that begins in the middle of a batch waits for its end, and not for ever. */
+static void a_batch_is_taken_whole(void **state)
+{
+	(void)state;
+	for (int jumps = 0; jumps < 2; jumps++) {
+		struct crowd *c = crowd_alone();
+		struct bell *bell = bell_new();
+		struct bell_note note = {0};
+		struct listener listener = {.bell = bell, .note = &note};
+		int64_t until;
+
+		courier_batch_begin();
+		crowd_send(c, 1);
+		assert_true(attempt_listen(c->one[0].attempt, &listener));
+		sleep_ms(20);
+		assert_int_equal(atomic_load(&c->hall.connections), 0);
+		crowd_send(c, MANY - 1);
+		if (!jumps)
+			courier_batch_end();
+		until = now_us() + 1000000;
+		while (atomic_load(&c->hall.requests) < MANY && now_us() < until)
+			sleep_ms(1);
+		assert_int_equal(atomic_load(&c->hall.requests), MANY);
+		assert_int_equal(told_to_connect(c), MANY);
+		courier_batch_end();
+		attempt_unlisten(c->one[0].attempt, &listener);
+		bell_unref(bell);
+		crowd_end(c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -334,6 +474,11 @@ int main(void)
 	        cmocka_unit_test(a_child_is_forked),
 	        cmocka_unit_test(some_are_cancelled),
 	        cmocka_unit_test(phases_are_for_those_who_ask),
+	        cmocka_unit_test(the_first_connect_at_once),
+	        cmocka_unit_test(the_second_reuse_them),
+	        cmocka_unit_test(a_few_look_for_one),
+	        cmocka_unit_test(who_has_a_say_is_left_alone),
+	        cmocka_unit_test(a_batch_is_taken_whole),
 	        cmocka_unit_test(there_is_a_set_meanwhile),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
