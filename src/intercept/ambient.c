@@ -88,9 +88,11 @@ static bool same(const char *a, const char *b)
 static int read_proxy(struct ambient *a, const struct options *o, const struct request_target *t)
 {
 	bool secure = strcmp(t->scheme, "https") == 0;
+	bool follows = options_long(o, CURLOPT_FOLLOWLOCATION, 0) != 0;
 	static const char *const no_proxy[] = {"no_proxy", "NO_PROXY", NULL};
 	const char *name, *from, *unused, *none = options_text(o, CURLOPT_NOPROXY);
-	const char *proxy = proxy_for(secure, &from), *other = proxy_for(!secure, &unused);
+	const char *proxy = proxy_for(secure, &from);
+	const char *other = follows ? proxy_for(!secure, &unused) : proxy;
 
 	if (!none) {
 		none = env_first(no_proxy, &name);
@@ -101,7 +103,7 @@ static int read_proxy(struct ambient *a, const struct options *o, const struct r
 	}
 	if (options_text(o, CURLOPT_PROXY) || options_text(o, CURLOPT_PRE_PROXY))
 		return 0;
-	if (options_long(o, CURLOPT_FOLLOWLOCATION, 0) && !same(proxy, other)) {
+	if (!same(proxy, other)) {
 		a->proxy[secure] = strdup(proxy ? proxy : "");
 		a->proxy[!secure] = strdup(other ? other : "");
 		if (!a->proxy[0] || !a->proxy[1])
