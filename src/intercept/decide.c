@@ -55,14 +55,26 @@ static enum way unlisted(struct shadow *s, struct decision *d)
 	return natively(s);
 }
 
+/* A request whose target there was no memory for may be a listed write. libcurl, asked a moment
+ * later, might have the memory. */
+static bool may_be_a_write(const struct shadow *s, const struct process *process)
+{
+	return process->state != PROCESS_AUDIT && process->acting != MODE_INJECT &&
+	       !request_is_read(request_method(&s->options));
+}
+
 static enum way choose(struct shadow *s, struct decision *d)
 {
 	const struct process *process = d->process;
+	int rc;
 
 	if (process->state == PROCESS_OFF)
 		return WAY_LIBCURL;
 	request_settle(&s->options, s->flavour);
-	if (request_target_update(&s->target, s->flavour, &s->options) != 0 || !s->target.valid)
+	rc = request_target_update(&s->target, s->flavour, &s->options);
+	if (rc != 0 && may_be_a_write(s, process))
+		return WAY_NO_MEMORY;
+	if (rc != 0 || !s->target.valid)
 		return replay_would_stop(s, process) ? stopped(s, d) : WAY_LIBCURL;
 	if (process->state == PROCESS_BROKEN)
 		return request_is_read(request_method(&s->options)) ? WAY_LIBCURL : WAY_POLICY;

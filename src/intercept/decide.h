@@ -13,7 +13,8 @@ enum way {
 	WAY_WRITE,    /* us (write.h) */
 	WAY_REFUSE,   /* us: refused, for `reason` */
 	WAY_POLICY,   /* us: refused, for the policy cannot be used */
-	WAY_STOP      /* us: not HTTP, and stopped by mode replay (replay.h) */
+	WAY_STOP,     /* us: not HTTP, and stopped by mode replay (replay.h) */
+	WAY_NO_MEMORY /* us: what it asks for cannot be told; CURLE_OUT_OF_MEMORY */
 };
 
 struct decision {

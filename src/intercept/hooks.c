@@ -254,6 +254,9 @@ static CURLcode perform(struct shadow *s, int saved)
 	case WAY_STOP:
 		code = replay_stop_raw(s, d.process);
 		break;
+	case WAY_NO_MEMORY:
+		code = CURLE_OUT_OF_MEMORY;
+		break;
 	case WAY_AUDIT:
 		return audited(s, &d);
 	case WAY_REDIRECT:

@@ -220,6 +220,10 @@ static void begin(struct pseudo *p)
 		end(p, replay_stop_raw(p->shadow, d->process));
 		return;
 	}
+	if (d->way == WAY_NO_MEMORY) {
+		end(p, CURLE_OUT_OF_MEMORY);
+		return;
+	}
 	if (d->way == WAY_POLICY)
 		p->w = write_begin_policy(p->shadow, d->process);
 	else if (d->way == WAY_REFUSE)
