@@ -154,21 +154,21 @@ static bool lock_sleep(struct ledger *l, shared64 *lock, uint64_t seen)
 	return atomic_load_explicit(lock, memory_order_relaxed) == seen && lock_abandoned(l, seen);
 }
 
+/* Abandoned is what was looked at: by now another waiter may have taken that lock away, and its own
+ * word is nobody's to take. */
 uint64_t lock_take(struct ledger *l, shared64 *lock)
 {
 	struct owner self = owner_self(l);
-	uint64_t mine, seen, waiter = 0;
-	bool steal = false;
+	uint64_t mine, seen, waiter = 0, abandoned = 0;
 
 	for (unsigned tries = 0;; tries++) {
 		mine = lock_word(self, clock_coarse_us()) | waiter;
 		seen = atomic_load_explicit(lock, memory_order_relaxed);
 		/* Acquire: what the last holder wrote is ours to read. */
-		if ((seen == 0 || steal) &&
+		if ((seen == 0 || seen == abandoned) &&
 		    atomic_compare_exchange_strong_explicit(lock, &seen, mine, memory_order_acquire,
 		                                            memory_order_relaxed))
 			return mine;
-		steal = false;
 		if (seen == 0)
 			continue;
 		if (tries < LOCK_SPINS) {
@@ -177,7 +177,7 @@ uint64_t lock_take(struct ledger *l, shared64 *lock)
 			continue;
 		}
 		waiter = 1;
-		steal = lock_sleep(l, lock, seen);
+		abandoned = lock_sleep(l, lock, seen) ? seen | 1 : 0;
 	}
 }
 
