@@ -205,6 +205,8 @@ static uintptr_t default_word(CURLoption id)
 	switch (id) {
 	case CURLOPT_WRITEDATA:
 		return (uintptr_t)stdout;
+	case CURLOPT_READDATA:
+		return (uintptr_t)stdin;
 	case CURLOPT_NOPROGRESS:
 		return 1;
 	case CURLOPT_MAXAGE_CONN:

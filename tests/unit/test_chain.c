@@ -229,7 +229,11 @@ static void what_was_never_set_is_libcurls_default_again(void **state)
 	assert_int_equal(word_of(CURLOPT_VERBOSE), 1);
 	assert_int_equal(chain_override(&c, CURLOPT_MAXAGE_CONN, 2), CURLE_OK);
 	assert_int_equal(chain_override(&c, CURLOPT_FRESH_CONNECT, 1), CURLE_OK);
+	assert_int_equal(chain_override(&c, CURLOPT_READFUNCTION, 1), CURLE_OK);
+	assert_int_equal(chain_override(&c, CURLOPT_READDATA, 1), CURLE_OK);
 	chain_end(&c);
+	assert_int_equal(word_of(CURLOPT_READFUNCTION), 0);
+	assert_int_equal(word_of(CURLOPT_READDATA), (uintptr_t)stdin);
 	assert_null(shadow.chain);
 	assert_int_equal(word_of(CURLOPT_WRITEFUNCTION), 0);
 	assert_int_equal(word_of(CURLOPT_WRITEDATA), (uintptr_t)stdout);
