@@ -22,7 +22,7 @@ MORE = {  # the same peculiarity against another server
     "cut-body": ("plain", "cutbody=1&size=3000"), "cut-body-header": ("header", "cutbody=1&size=3000"), "103": ("plain", "early=103"),
     "chunked": ("plain", "chunked=1&size=40000"), "large": ("plain", "size=300000"), "429": ("plain", "status=429&exec=0&retry_after=3"),
     "redirect-not-followed": ("plain", "redirect=307&to=/orders?x"), "basic-wrong": ("plain", "auth=basic"), "cookie": ("plain", "cookie=1"),
-    "timeout-in-body": ("timeout", "trickle=0.3"), "pause-chunked": ("pause", "chunked=1&size=60000"), "gzip-raw": ("plain", "gzip=1"),
+    "timeout-in-body": ("timeout-seconds", "trickle=0.6"), "pause-chunked": ("pause", "chunked=1&size=60000"), "gzip-raw": ("plain", "gzip=1"),
     "nothing-listens": ("plain", None), "file-large": ("file", "size=3000"),
 }
 ALL = {**{name: (name, spec) for name, spec in CASES.items()}, **MORE}
