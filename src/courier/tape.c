@@ -152,7 +152,7 @@ static bool tape_wants(struct tape *t, const struct tape_piece *p)
 
 int tape_add(struct tape *t, const struct tape_piece *piece)
 {
-	struct node *n = tape_node(t, piece->n);
+	struct node *n = tape_node(t, piece->n + 1);
 
 	if (!n)
 		return -1;
@@ -162,6 +162,7 @@ int tape_add(struct tape *t, const struct tape_piece *piece)
 	n->piece.data = n->data;
 	if (piece->n)
 		memcpy(n->data, piece->data, piece->n);
+	n->data[piece->n] = '\0'; /* as libcurl's own texts have, which debug callbacks print */
 	pthread_mutex_lock(&t->lock);
 	bool wanted = tape_wants(t, piece);
 	if (piece->kind == TAPE_HEADER && wanted)
@@ -194,12 +195,16 @@ static size_t tape_count_lines(struct span head)
 	return count;
 }
 
-/* Returns where the next node goes. */
+/* Nodes grow from the front of the memory, what they hold from `*at`, each with a NUL behind it as
+ * in tape_add. Returns where the next node goes. */
 static struct node *tape_place(struct tape *t, struct node *n, enum tape_kind kind,
-                               struct span data)
+                               struct span data, char **at)
 {
-	*n = (struct node){.piece = {.kind = kind, .data = data.p, .n = data.n},
+	memcpy(*at, data.p, data.n);
+	(*at)[data.n] = '\0';
+	*n = (struct node){.piece = {.kind = kind, .data = *at, .n = data.n},
 	                   .bulk_before = t->bulk};
+	*at += data.n + 1;
 	if (t->last)
 		t->last->next = n;
 	else
@@ -210,23 +215,21 @@ static struct node *tape_place(struct tape *t, struct node *n, enum tape_kind ki
 
 int tape_fill(struct tape *t, struct span head, struct span body)
 {
-	size_t nodes = (tape_count_lines(head) + (body.n > 0)) * sizeof(struct node);
-	char *whole = malloc(nodes + head.n + body.n);
+	size_t count = tape_count_lines(head) + (body.n > 0);
+	char *whole = malloc(count * (sizeof(struct node) + 1) + head.n + body.n);
+	struct node *n = (struct node *)(void *)whole;
+	struct span rest = head, line;
+	char *at;
 
 	if (!whole)
 		return -1;
-	struct node *n = (struct node *)(void *)whole;
-	struct span rest = {whole + nodes, head.n}, line;
-
-	memcpy(whole + nodes, head.p, head.n);
-	if (body.n)
-		memcpy(whole + nodes + head.n, body.p, body.n);
+	at = whole + count * sizeof(struct node);
 	pthread_mutex_lock(&t->lock);
 	buf_add_span(&t->head, head);
 	while ((line = fields_next(&rest)).n)
-		n = tape_place(t, n, TAPE_HEADER, line);
+		n = tape_place(t, n, TAPE_HEADER, line, &at);
 	if (body.n)
-		tape_place(t, n, TAPE_BODY, (struct span){whole + nodes + head.n, body.n});
+		tape_place(t, n, TAPE_BODY, body, &at);
 	t->bulk = t->body = body.n;
 	t->whole = whole;
 	pthread_mutex_unlock(&t->lock);

@@ -352,7 +352,7 @@ static void expect_pieces(struct tape *t, const char *const *want, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		assert_int_equal(tape_read(t, &cursor, &p), 1);
 		assert_int_equal(p.n, strlen(want[i]));
-		assert_memory_equal(p.data, want[i], p.n);
+		assert_string_equal(p.data, want[i]);
 		assert_int_equal(p.kind, i + 1 < count ? TAPE_HEADER : TAPE_BODY);
 	}
 	assert_int_equal(tape_read(t, &cursor, &p), 0);
@@ -379,6 +379,28 @@ static void an_answer_filled_in_at_once_reads_as_pieces(void **state)
 	assert_true(span_is(out, "body"));
 	assert_string_equal(tape_head(t).p, "HTTP/1.1 200 OK\r\nA: b\r\n folded\r\n\r\n");
 	buf_free(&spare);
+	tape_unref(t);
+}
+
+/* Debug callbacks print libcurl's texts as they lie here, as far as the NUL that they have
+ * natively. */
+static void a_piece_ends_with_a_nul(void **state)
+{
+	char text[64];
+	struct tape *t = tape_new(100);
+	struct tape_cursor cursor = {0};
+	struct tape_piece p = {.kind = TAPE_DEBUG, .data = text};
+
+	(void)state;
+	memset(text, 'x', sizeof text);
+	for (p.n = 0; p.n < sizeof text; p.n++)
+		assert_int_equal(tape_add(t, &p), 0);
+	assert_true(tape_attach(t));
+	for (size_t n = 0; n < sizeof text; n++) {
+		assert_int_equal(tape_read(t, &cursor, &p), 1);
+		assert_int_equal(p.n, n);
+		assert_int_equal(strlen(p.data), n);
+	}
 	tape_unref(t);
 }
 
@@ -437,6 +459,7 @@ int main(void)
 	        cmocka_unit_test(snapshot_is_copied),
 	        cmocka_unit_test(a_snapshot_taken_is_gone),
 	        cmocka_unit_test(an_answer_filled_in_at_once_reads_as_pieces),
+	        cmocka_unit_test(a_piece_ends_with_a_nul),
 	        cmocka_unit_test(nothing_is_added_after_the_end),
 	        cmocka_unit_test(a_filled_tape_may_have_no_body),
 	        cmocka_unit_test(readers_beside_a_writer_miss_nothing),
