@@ -16,7 +16,8 @@ CLIENTS = {"curl": lambda w, url, **env: w.curl("-m", "1", "-k", "-d", "x", url,
 
 def said(text):
     """libcurl has two clocks for one deadline of a connection, and the one that is first chooses the words."""
-    return re.sub(r"SSL connection timeout|Connection timeout after N", "deadline", re.sub(r"\d+ ms|\d+ milli", "N", text))
+    words = r"SSL connection timeout|Connection timeout after N|Failed to connect to \S+ port \d+ after N: Timeout was reached"
+    return re.sub(words, "deadline", re.sub(r"\d+ ms|\d+ milli", "N", text))
 
 
 def same_as_native(world, how, url):
