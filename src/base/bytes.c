@@ -211,6 +211,11 @@ char *span_dup(struct span s)
 	return copy;
 }
 
+void text_copy(char *to, const char *from)
+{
+	memcpy(to, from, strlen(from) + 1);
+}
+
 void hex_encode(char *out, const void *bytes, size_t n)
 {
 	static const char digit[] = "0123456789abcdef";

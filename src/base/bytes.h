@@ -49,6 +49,9 @@ void buf_free(struct buf *b);
 /* A NUL-terminated copy, or null when out of memory. The caller frees. */
 char *span_dup(struct span s);
 
+/* With its NUL; `to` has room for all of it. */
+void text_copy(char *to, const char *from);
+
 /* Lower-case hex of n bytes; `out` has room for 2n+1. */
 void hex_encode(char *out, const void *bytes, size_t n);
 

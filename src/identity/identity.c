@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-/* What one call works with. */
 enum { PARTS_ROOM = 512 }; /* of most requests without their body */
 
+/* What one call works with. */
 struct making {
 	const struct identity_in *in;
 	struct identity *out;

@@ -146,7 +146,7 @@ static struct send *make_send(struct writing *w, struct verdict verdict, const s
 	send->max_response = send->look = (size_t)w->process->policy->max_response;
 	send->counter = counter_of(verdict);
 	send->looped = w->looped;
-	memcpy(w->tally.key, key, strlen(key) + 1);
+	text_copy(w->tally.key, key);
 	w->tally.record = hold->id;
 	w->tally.served = "courier";
 	tally_copy(&send->tally, &w->tally);

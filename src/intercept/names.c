@@ -81,12 +81,6 @@ int names_pop_step(const char *nothing)
 	return SENDONCE_OK;
 }
 
-/* Each of them has at most POLICY_NAME_MAX bytes; once a write, so without a format. */
-static void copy(char *out, const char *text)
-{
-	memcpy(out, text, strlen(text) + 1);
-}
-
 static void take_step(const struct process *p, char *out, size_t room)
 {
 	const char *own = p->policy && p->policy->step ? p->policy->step : "";
@@ -94,7 +88,7 @@ static void take_step(const struct process *p, char *out, size_t room)
 	if (*own && steps.text[0])
 		snprintf(out, room, "%s/%s", own, steps.text);
 	else
-		copy(out, *own ? own : steps.text);
+		text_copy(out, *own ? own : steps.text);
 }
 
 void names_clear(struct names *names)
@@ -106,16 +100,16 @@ void names_clear(struct names *names)
 void names_copy(struct names *to, const struct names *from)
 {
 	to->run_hash = from->run_hash;
-	copy(to->scope, from->scope);
-	copy(to->run, from->run);
-	copy(to->step, from->step);
+	text_copy(to->scope, from->scope);
+	text_copy(to->run, from->run);
+	text_copy(to->step, from->step);
 }
 
 void names_take(const struct process *p, struct names *out)
 {
 	pthread_mutex_lock(&lock);
-	copy(out->scope, set_scope.text[0] ? set_scope.text : p->scope);
-	copy(out->run, set_run.text[0] ? set_run.text : p->run);
+	text_copy(out->scope, set_scope.text[0] ? set_scope.text : p->scope);
+	text_copy(out->run, set_run.text[0] ? set_run.text : p->run);
 	pthread_mutex_unlock(&lock);
 	out->run_hash = ledger_name_hash(span_of(out->run));
 	take_step(p, out->step, sizeof(out->step));

@@ -14,18 +14,12 @@ void tally_clear(struct tally *t)
 	names_clear(&t->names);
 }
 
-/* Both have the same room. */
-static void copy_text(char *to, const char *from)
-{
-	memcpy(to, from, strlen(from) + 1);
-}
-
 void tally_copy(struct tally *to, const struct tally *from)
 {
 	memcpy(to, from, offsetof(struct tally, method));
-	copy_text(to->method, from->method);
-	copy_text(to->host, from->host);
-	copy_text(to->key, from->key);
+	text_copy(to->method, from->method);
+	text_copy(to->host, from->host);
+	text_copy(to->key, from->key);
 	names_copy(&to->names, &from->names);
 }
 

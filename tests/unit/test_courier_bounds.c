@@ -87,6 +87,16 @@ static bool is_queued(struct attempt *a)
 	return phase.queued;
 }
 
+/* The next write asks the server by a name whose look-up waits for slow_go. */
+static void by_slow_name(struct write *w)
+{
+	char url[64];
+
+	snprintf(url, sizeof url, "http://%s:%d/", slow_name, w->server.port);
+	set_word(w, CURLOPT_URL, (uintptr_t)url);
+	set_word(w, CURLOPT_NOPROXY, (uintptr_t) "*");
+}
+
 /* CONNECTTIMEOUT runs while a name is looked up, and not while a write waits for its place. */
 static void a_look_up_is_no_waiting(void **state)
 {
@@ -95,13 +105,10 @@ static void a_look_up_is_no_waiting(void **state)
 	struct write w = {0};
 	struct record second = {0};
 	struct attempt *first;
-	char url[64];
 
 	(void)state;
 	write_start(&w, steps, 2);
-	snprintf(url, sizeof url, "http://%s:%d/", slow_name, w.server.port);
-	set_word(&w, CURLOPT_URL, (uintptr_t)url);
-	set_word(&w, CURLOPT_NOPROXY, (uintptr_t) "*");
+	by_slow_name(&w);
 	send_as(&w, &w.record, &own);
 	first = w.attempt;
 	assert_true(is_queued(first));
@@ -128,7 +135,6 @@ static void a_look_up_goes_on_in_wider_bounds(void **state)
 	struct write w = {0};
 	struct record second = {0};
 	struct attempt *first;
-	char url[64];
 
 	(void)state;
 	write_start(&w, steps, 2);
@@ -136,9 +142,7 @@ static void a_look_up_goes_on_in_wider_bounds(void **state)
 	first = w.attempt;
 	for (int64_t end = now_us() + 2000000; !w.record.gates && now_us() < end;)
 		attempt_wait(first, end);
-	snprintf(url, sizeof url, "http://%s:%d/", slow_name, w.server.port);
-	set_word(&w, CURLOPT_URL, (uintptr_t)url);
-	set_word(&w, CURLOPT_NOPROXY, (uintptr_t) "*");
+	by_slow_name(&w);
 	atomic_store(&slow_go, false);
 	atomic_store(&slow_count, 0);
 	send_as(&w, &second, &own);

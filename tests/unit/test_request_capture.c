@@ -475,6 +475,14 @@ static void test_copied(void **state)
 	assert_int_equal(f.frees, 2); /* the program's and libcurl's copy: of ours nobody hears */
 }
 
+/* With a form of one part, whose end `f` counts. */
+static void start_fed(struct program *p, struct feed *f)
+{
+	start(p);
+	curl_mime_data_cb(add_part(p, "a"), 3, on_read, on_seek, release_stand_in(on_free), f);
+	set(p, CURLOPT_MIMEPOST, (uintptr_t)p->mime);
+}
+
 /* A callback has jumped out of its rendering: it ends where it is left, or used again. */
 static void test_copied_and_left(void **state)
 {
@@ -482,9 +490,7 @@ static void test_copied_and_left(void **state)
 	struct program p;
 
 	(void)state;
-	start(&p);
-	curl_mime_data_cb(add_part(&p, "a"), 3, on_read, on_seek, release_stand_in(on_free), &f);
-	set(&p, CURLOPT_MIMEPOST, (uintptr_t)p.mime);
+	start_fed(&p, &f);
 	for (int again = 0; again < 2; again++) {
 		struct program copy = {.options = {.kind = HTTP_MIME}};
 		CURL *left;
@@ -513,9 +519,7 @@ static void test_copied_since(void **state)
 	struct program p;
 
 	(void)state;
-	start(&p);
-	curl_mime_data_cb(add_part(&p, "a"), 3, on_read, on_seek, release_stand_in(on_free), &f);
-	set(&p, CURLOPT_MIMEPOST, (uintptr_t)p.mime);
+	start_fed(&p, &f);
 	assert_int_equal(render(&p, LIMIT), CAPTURE_DONE);
 	forget(&p);
 	set(&p, CURLOPT_HTTPGET, 1);
