@@ -296,7 +296,7 @@ static void environment(void)
 
 	fn.easy_setopt(curl, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
 	fn.easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
-	fn.easy_setopt(curl, CURLOPT_TIMEOUT_MS, 400L);
+	fn.easy_setopt(curl, CURLOPT_TIMEOUT_MS, 1000L);
 	printf("rc=%d\n", (int)fn.easy_perform(curl));
 	unsetenv("http_proxy"); /* what happens later is not the write's */
 	unsetenv("HOME");

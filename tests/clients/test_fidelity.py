@@ -150,7 +150,7 @@ def test_the_environment_is_read_on_the_programs_thread(world, server, getenv, p
     world.policy()
     world.write(".netrc", "machine 127.0.0.1 login u password p\n")
     with OrderServer() as other:
-        url = server.base + "/orders?status=307&exec=0&late=1.2&to=" + other.base + "/orders"
+        url = server.base + "/orders?status=307&exec=0&late=1.8&to=" + other.base + "/orders"
         env = dict(no_proxy=None, http_proxy=server.base if proxy else None)
         preload = getenv + ":" + world.env()["LD_PRELOAD"]
         lines = fidelity(world, "environment", url, LD_PRELOAD=preload, **env)
