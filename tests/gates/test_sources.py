@@ -38,6 +38,10 @@ def test_format(root):
     assert result.returncode == 0, result.stderr
 
 
+def test_no_file_is_empty(root):
+    assert not [str(path) for path in tracked(root, "*") if path.is_file() and path.stat().st_size == 0]
+
+
 def test_preload_uses_no_libc_header(root):
     for source in (root / "src/preload").iterdir():
         if source.suffix not in (".c", ".h", ".S"):
