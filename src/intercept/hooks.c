@@ -61,6 +61,7 @@ static void hook_easy_cleanup(CURL *handle)
 
 	int saved = errno;
 
+	notice_batch_end();
 	if (s)
 		multi_handle_dropped(s);
 	if (s && s->chain)
@@ -83,6 +84,7 @@ static void hook_easy_reset(CURL *handle)
 		CURL_FN(fl, easy_reset)(handle);
 	int saved = errno;
 
+	notice_batch_end();
 	if (s && s->chain)
 		chain_was_reset(s->chain);
 	if (s) {
@@ -293,6 +295,7 @@ static CURLcode hook_easy_perform(CURL *handle)
 	}
 	if (!s || s->chain) /* with one, libcurl itself says no */
 		return CURL_FN(fl, easy_perform)(handle);
+	notice_batch_end();
 	return perform(s, saved);
 }
 
@@ -412,6 +415,7 @@ static CURLcode hook_easy_send(CURL *handle, const void *data, size_t n, size_t 
 
 	if (s && s->playing)
 		return CURLE_RECURSIVE_API_CALL;
+	notice_batch_end();
 	if (s)
 		report_raw(s);
 	errno = saved;

@@ -13,6 +13,7 @@
 #include "intercept/multi_late.h"
 #include "intercept/multi_loop.h"
 #include "intercept/multi_notify.h"
+#include "intercept/notice.h"
 #include "intercept/process.h"
 #include "intercept/pseudo.h"
 
@@ -114,6 +115,7 @@ CURLMcode hook_multi_add_handle(CURLM *multi, CURL *handle)
 		return CURLM_RECURSIVE_API_CALL;
 	if (!multi || !s || s->chain || is_added(s))
 		return add_plain(fl, multi, handle, s);
+	notice_batch_end();
 	return add(fl, multi, s, saved);
 }
 
@@ -128,6 +130,7 @@ static CURLMcode remove_ours(CURLM *multi, struct pseudo *p)
 		return multi ? CURLM_BAD_EASY_HANDLE : CURLM_BAD_HANDLE;
 	if (m->busy)
 		return CURLM_RECURSIVE_API_CALL;
+	notice_batch_end();
 	m->busy = true;
 	pseudo_remove(p);
 	m->busy = false;
@@ -208,6 +211,7 @@ CURLMcode hook_multi_cleanup(CURLM *multi)
 		return CURLM_BAD_HANDLE;
 	if (m && (m->busy || m->notifying))
 		return CURLM_RECURSIVE_API_CALL;
+	notice_batch_end();
 	while (m && m->last)
 		pseudo_remove(m->last);
 	if (m)
@@ -232,6 +236,7 @@ static const struct flavour *drive(CURLM *multi, struct multi **managed, const v
 	*managed = NULL;
 	if (!m)
 		return process_flavour(caller);
+	notice_batch_end();
 	if (!m->busy && !m->notifying)
 		late_settle(m);
 	errno = saved;

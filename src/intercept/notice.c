@@ -3,24 +3,29 @@
  * that could be written, else by a last try when the process exits.
  *
  * A batch belongs to one call of the program's loop and to its thread; what it holds back is the
- * process's, so that exit(3) out of a callback finds it. One that a callback jumped out of ends
- * with the next one. */
+ * process's, so that exit(3) out of a callback finds it. So one thread may write another's lines,
+ * which then waits until they are in the log. One that a callback jumped out of ends with that
+ * thread's next call of ours. */
 #include "intercept/notice.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
-enum { HELD_MOST = 64 * 1024 };
+enum { HELD_MOST = 64 * 1024, EXIT_PATIENCE_S = 1 };
 
 /* Lines of this process that were lost and not told of yet. */
 static atomic_ullong untold;
 
+/* `writing` first: from the moment on that lines are taken out of `held` until they are in the log.
+ * `lock`: `held` itself. */
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct buf held; /* lines that a batch holds back */
 static atomic_bool prepared, exiting;
-static __thread bool batching;
+static __thread bool batching, holding; /* holding: a line of this thread may be in `held` */
 
 struct event notice_event(const struct process *p, const char *name)
 {
@@ -61,14 +66,13 @@ static void note_lost(size_t lines)
 
 /* --- batches --- */
 
-static void write_held(void)
+/* With both locks held; gives `lock` back. */
+static void write_locked(void)
 {
 	const struct process *p;
-	struct buf lines;
+	struct buf lines = held;
 	size_t lost;
 
-	pthread_mutex_lock(&lock);
-	lines = held;
 	held = (struct buf){0};
 	pthread_mutex_unlock(&lock);
 	if (lines.n) {
@@ -81,6 +85,36 @@ static void write_held(void)
 	buf_free(&lines);
 }
 
+/* What this thread held back is in the log then, whoever wrote it. */
+static void write_held(void)
+{
+	holding = false;
+	pthread_mutex_lock(&writing);
+	pthread_mutex_lock(&lock);
+	write_locked();
+	pthread_mutex_unlock(&writing);
+}
+
+/* exit may be called by a signal handler on top of a thread that has them. */
+static bool lock_in_time(pthread_mutex_t *mutex)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += EXIT_PATIENCE_S;
+	return pthread_mutex_timedlock(mutex, &until) == 0;
+}
+
+static void write_last(void)
+{
+	bool alone = lock_in_time(&writing);
+
+	if (lock_in_time(&lock))
+		write_locked();
+	if (alone)
+		pthread_mutex_unlock(&writing);
+}
+
 /* False: it is to be written at once. */
 static bool hold_back(const struct process *p, const struct event *event)
 {
@@ -91,6 +125,7 @@ static bool hold_back(const struct process *p, const struct event *event)
 	 */
 	if (!batching || !p->events_path[0] || atomic_load_explicit(&exiting, memory_order_relaxed))
 		return false;
+	holding = true;
 	pthread_mutex_lock(&lock);
 	before = held.n;
 	event_format(&held, event, clock_now());
@@ -111,17 +146,20 @@ static void at_exit(void)
 	int saved = errno;
 
 	atomic_store_explicit(&exiting, true, memory_order_relaxed);
-	write_held();
+	write_last();
 	if (atomic_load_explicit(&untold, memory_order_relaxed))
 		tell_lost(process_get());
 	errno = saved;
 }
 
 /* The parent writes what it held back, and tells of what it lost. Another thread of it may have
- * been at it just then, so it is not looked at here but forgotten. */
+ * been at it just then, so it is not looked at here but forgotten. A child may leave by _exit(2),
+ * so it holds nothing back itself. */
 static void in_child(void)
 {
+	pthread_mutex_init(&writing, NULL);
 	pthread_mutex_init(&lock, NULL);
+	batching = holding = false;
 	held = (struct buf){0};
 	atomic_store_explicit(&untold, 0, memory_order_relaxed);
 }
@@ -150,7 +188,8 @@ void notice_batch_end(void)
 	if (!batching)
 		return;
 	batching = false;
-	write_held();
+	if (holding)
+		write_held();
 	errno = saved;
 }
 
