@@ -17,7 +17,6 @@
 #include "intercept/fetch.h"
 #include "intercept/gather.h"
 #include "intercept/multi_hooks.h"
-#include "intercept/multi_late.h"
 #include "intercept/multi_notify.h"
 #include "intercept/names.h"
 #include "intercept/notice.h"
@@ -175,7 +174,7 @@ static CURLcode hook_easy_setopt(CURL *handle, CURLoption option, uintptr_t word
 	saved = errno;
 	if (code == CURLE_OK && s) {
 		note_option(s, option, word);
-		code = late_note(s);
+		late_note(s);
 	}
 	errno = saved;
 	return code;

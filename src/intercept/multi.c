@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "intercept/multi_late.h"
 #include "intercept/process.h"
 
 #undef uthash_nonfatal_oom

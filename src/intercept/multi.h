@@ -14,6 +14,7 @@
 #include "courier/bell.h"
 #include "courier/courier.h"
 #include "intercept/message.h"
+#include "intercept/multi_late.h"
 #include "intercept/queue.h"
 
 #include <uthash.h>
@@ -43,9 +44,8 @@ struct multi {
 	unsigned notify_wanted; /* a bit each */
 	bool notifying;         /* that callback is running */
 
-	unsigned round; /* how often the loop has come by, also while it is not managed */
-	CURL **late;    /* multi_late.h */
-	size_t late_count;
+	unsigned round;   /* how often the loop has come by, also while it is not managed */
+	struct late late; /* those whose options have changed */
 
 	struct courier_bounds bounds; /* of its connections, for the courier */
 

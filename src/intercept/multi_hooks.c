@@ -10,7 +10,6 @@
 
 #include "intercept/fetch.h"
 #include "intercept/multi.h"
-#include "intercept/multi_late.h"
 #include "intercept/multi_loop.h"
 #include "intercept/multi_notify.h"
 #include "intercept/notice.h"
@@ -152,8 +151,12 @@ CURLMcode hook_multi_remove_handle(CURLM *multi, CURL *handle)
 		return remove_ours(multi, s->pseudo);
 	if (multi && s && s->playing) /* natively it is in a multi of easy_perform's own */
 		return CURLM_BAD_EASY_HANDLE;
-	if (multi && s && !is_added(s)) /* libcurl knows, also in a callback */
-		return CURL_FN(fl, multi_remove_handle)(multi, handle);
+	if (multi && s && !is_added(s)) { /* libcurl knows, also in a callback */
+		code = CURL_FN(fl, multi_remove_handle)(multi, handle);
+		if (code == CURLM_OK)
+			message_drop(&s->message);
+		return code;
+	}
 	if (m && m->busy)
 		return CURLM_RECURSIVE_API_CALL;
 	if (m)
@@ -165,6 +168,7 @@ CURLMcode hook_multi_remove_handle(CURLM *multi, CURL *handle)
 		return code;
 	if (s) {
 		s->added_to = NULL;
+		late_forget(s);
 		message_drop(&s->message);
 	} else if (m) {
 		message_drop_of(&m->messages, handle);
@@ -183,6 +187,7 @@ void multi_handle_dropped(struct shadow *s)
 	struct multi *m = p ? p->multi : NULL;
 
 	message_drop(&s->message);
+	late_forget(s);
 	s->added_to = NULL;
 	if (!p)
 		return;

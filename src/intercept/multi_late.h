@@ -4,14 +4,25 @@
 #ifndef SENDONCE_INTERCEPT_MULTI_LATE_H
 #define SENDONCE_INTERCEPT_MULTI_LATE_H
 
-#include "intercept/multi.h"
-#include "intercept/shadow.h"
+#include "base/curlapi.h"
+
+struct multi;
+struct shadow;
+
+/* Each handle's place in its multi's list, and the list's head. All zero: in none, empty. */
+struct late {
+	struct late *next, *prev;
+};
 
 /* It was just added: from now on late_note looks. */
 void late_watch(struct shadow *s, const struct multi *m);
-/* An option was set. CURLE_OUT_OF_MEMORY, or CURLE_OK. */
-CURLcode late_note(const struct shadow *s);
-/* The loop comes by, before anything else is done: what was noted is decided once more. */
+/* An option was set. */
+void late_note(struct shadow *s);
+/* It leaves its multi, or is gone. */
+void late_forget(struct shadow *s);
+/* The loop comes by, before anything else is done: what was noted is decided once more. A handle
+ * that cannot be put in again as what it is now has a message of that, as if its transfer had
+ * ended, and is in no multi. */
 void late_settle(struct multi *m);
 /* The multi is gone. */
 void late_free(struct multi *m);

@@ -44,6 +44,7 @@ static void unlink_from(struct pseudo *p)
 		p->next->prev = p->prev;
 	else
 		m->last = p->prev;
+	late_forget(p->shadow);
 	p->shadow->pseudo = NULL;
 }
 

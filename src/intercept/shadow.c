@@ -85,6 +85,7 @@ static void forget_body(struct shadow *s)
 
 static void shadow_free(struct shadow *s)
 {
+	late_forget(s);
 	message_drop(&s->message);
 	forget_transfer(s);
 	forget_body(s);

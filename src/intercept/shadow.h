@@ -16,6 +16,7 @@
 #include "intercept/ambient.h"
 #include "intercept/message.h"
 #include "intercept/moment.h"
+#include "intercept/multi_late.h"
 #include "player/headers.h"
 #include "player/info.h"
 #include "player/player.h"
@@ -84,8 +85,10 @@ struct shadow {
 	/* The multi that libcurl has it in, by the program's own call. Both may be long gone. */
 	CURLM *added_to;
 	uint64_t added_serial;
-	unsigned added_round;   /* of that multi, then: multi_late.h */
+	unsigned added_round; /* of that multi, then: multi_late.h */
+	struct late late;
 	struct message message; /* libcurl's about it */
+	CURLMsg lost;           /* and ours, where it could not be put in again */
 	struct player_pace pace;
 	UT_hash_handle hh;
 };
