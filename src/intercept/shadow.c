@@ -16,7 +16,7 @@
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(element) ((void)(element), out_of_memory = true)
 
-enum { PLACE_BITS = 9 };
+enum { PLACE_BITS = 12 };
 
 /* Both are written under the lock. */
 struct place {
