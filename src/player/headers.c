@@ -10,6 +10,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,33 +18,67 @@
 
 #include "base/bytes.h"
 
+/* What most answers fit in; one that does not goes on elsewhere. */
+enum { ROOM_LINES = 12, ROOM_BYTES = 320 };
+
 enum {
 	ORIGINS = CURLH_HEADER | CURLH_TRAILER | CURLH_CONNECT | CURLH_1XX | CURLH_PSEUDO,
 	RESERVED_BIT = 1 << 27 /* libcurl sets it so that nobody compares origins with == */
 };
 
 struct header {
-	char *name; /* with the value behind it, in one allocation */
+	char *name; /* with the value behind it: in the room, or in one allocation */
 	char *value;
 	unsigned origin;
 	int request;
 };
 
 struct headers {
-	struct header *list;
+	struct header *list; /* `first`, or allocated */
 	size_t count, room;
 	int requests;    /* highest request number seen */
 	unsigned origin; /* of the block the next line belongs to */
 	bool in_head;
 	struct curl_header out;
+	size_t used; /* of `bytes` */
+	struct header first[ROOM_LINES];
+	char bytes[ROOM_BYTES];
 };
 
 struct headers *headers_new(void)
 {
-	struct headers *h = calloc(1, sizeof(*h));
-	if (h)
-		h->origin = CURLH_HEADER;
+	struct headers *h = malloc(sizeof(*h));
+
+	if (!h)
+		return NULL;
+	memset(h, 0, offsetof(struct headers, first)); /* the rest as it is used */
+	h->list = h->first;
+	h->room = ROOM_LINES;
+	h->origin = CURLH_HEADER;
 	return h;
+}
+
+static bool is_in_room(const struct headers *h, const char *text)
+{
+	return text >= h->bytes && text < h->bytes + ROOM_BYTES;
+}
+
+static char *text_new(struct headers *h, size_t n)
+{
+	if (n > ROOM_BYTES - h->used)
+		return malloc(n);
+	h->used += n;
+	return h->bytes + h->used - n;
+}
+
+/* One of `n` bytes becomes one of `more`. Null: no memory, and it is as it was. */
+static char *text_grow(const struct headers *h, char *text, size_t n, size_t more)
+{
+	char *longer = realloc(is_in_room(h, text) ? NULL : text, more);
+
+	if (longer && is_in_room(h, text))
+		memcpy(longer, text, n);
+	return longer;
 }
 
 void headers_free(struct headers *h)
@@ -51,8 +86,10 @@ void headers_free(struct headers *h)
 	if (!h)
 		return;
 	for (size_t i = 0; i < h->count; i++)
-		free(h->list[i].name);
-	free(h->list);
+		if (!is_in_room(h, h->list[i].name))
+			free(h->list[i].name);
+	if (h->list != h->first)
+		free(h->list);
 	free(h);
 }
 
@@ -75,18 +112,26 @@ static struct span without_front(struct span s)
 	return s;
 }
 
+static bool grow(struct headers *h)
+{
+	bool first = h->list == h->first;
+	struct header *list = realloc(first ? NULL : h->list, 2 * h->room * sizeof(*list));
+
+	if (!list)
+		return false;
+	if (first)
+		memcpy(list, h->first, sizeof(h->first));
+	h->list = list;
+	h->room *= 2;
+	return true;
+}
+
 static int push(struct headers *h, struct span name, struct span value, unsigned origin,
                 int request)
 {
-	if (h->count == h->room) {
-		size_t room = h->room ? h->room * 2 : 16;
-		struct header *list = realloc(h->list, room * sizeof(*list));
-		if (!list)
-			return -1;
-		h->list = list;
-		h->room = room;
-	}
-	char *text = malloc(name.n + value.n + 2);
+	if (h->count == h->room && !grow(h))
+		return -1;
+	char *text = text_new(h, name.n + value.n + 2);
 	if (!text)
 		return -1;
 	memcpy(text, name.p, name.n);
@@ -108,7 +153,7 @@ static int unfold(struct headers *h, struct span line)
 	while (line.n > 1 && (line.p[1] == ' ' || line.p[1] == '\t'))
 		line = (struct span){line.p + 1, line.n - 1};
 	size_t at = (size_t)(last->value - last->name), old = at + strlen(last->value);
-	char *text = realloc(last->name, old + line.n + 1);
+	char *text = text_grow(h, last->name, old, old + line.n + 1);
 	if (!text)
 		return -1;
 	memcpy(text + old, line.p, line.n);

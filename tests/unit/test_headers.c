@@ -236,13 +236,60 @@ static void hostile_lines_and_anchors(void **state)
 	headers_free(NULL);
 }
 
+/* More lines and longer texts than the list's own room takes: all stay what they were, a folded one
+ * too, wherever it lies. */
+static void past_its_room(void **state)
+{
+	(void)state;
+	struct headers *h = headers_new();
+	struct curl_header *out;
+	char line[128], name[16], value[128];
+	for (int i = 0; i < 60; i++) {
+		snprintf(line, sizeof(line), "N%d: %0*d\r\n", i, 1 + i, i);
+		add(h, line, 0, 0);
+		if (i % 3 == 0)
+			add(h, "  more\r\n", 0, 0);
+		if (i % 6 == 0)
+			add(h, "\tand more\r\n", 0, 0);
+	}
+	for (int i = 0; i < 60; i++) {
+		snprintf(name, sizeof(name), "n%d", i);
+		snprintf(value, sizeof(value), "%0*d%s%s", 1 + i, i, i % 3 ? "" : " more",
+		         i % 6 ? "" : "\tand more");
+		assert_int_equal(headers_get(h, name, 0, CURLH_HEADER, 0, &out), CURLHE_OK);
+		assert_string_equal(out->value, value);
+		assert_int_equal(out->amount, 1);
+	}
+	headers_free(h);
+}
+
+/* One that has no room of its own left, and one that fills it to the last byte. */
+static void fills_its_room(void **state)
+{
+	(void)state;
+	struct curl_header *out;
+	char value[700];
+	for (size_t n = 250; n < sizeof(value) - 8; n++) {
+		struct headers *h = headers_new();
+		memcpy(value, "A: ", 3);
+		memset(value + 3, 'v', n);
+		strcpy(value + 3 + n, "\r\n");
+		add(h, value, 0, 0);
+		add(h, "B: b\r\n", 0, 0);
+		assert_int_equal(headers_get(h, "a", 0, CURLH_HEADER, 0, &out), CURLHE_OK);
+		assert_int_equal(strlen(out->value), n);
+		assert_int_equal(headers_get(h, "b", 0, CURLH_HEADER, 0, &out), CURLHE_OK);
+		assert_string_equal(out->value, "b");
+		headers_free(h);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(answers_as_libcurl),
-	        cmocka_unit_test(nothing_yet),
-	        cmocka_unit_test(connect_and_pseudo),
-	        cmocka_unit_test(hostile_lines_and_anchors),
+	        cmocka_unit_test(answers_as_libcurl), cmocka_unit_test(nothing_yet),
+	        cmocka_unit_test(connect_and_pseudo), cmocka_unit_test(hostile_lines_and_anchors),
+	        cmocka_unit_test(past_its_room),      cmocka_unit_test(fills_its_room),
 	};
 	curl_global_init(CURL_GLOBAL_ALL);
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
