@@ -143,29 +143,21 @@ bool build_replays(CURLoption id)
 	return !build_leaves_out(id);
 }
 
-static int build_keep_list(struct attempt *a, struct curl_slist *list)
-{
-	struct curl_slist **more = realloc(a->lists, (a->list_count + 1) * sizeof *more);
-
-	if (!more) {
-		CURL_FN(a->courier->fl, slist_free_all)(list);
-		return -1;
-	}
-	a->lists = more;
-	a->lists[a->list_count++] = list;
-	return 0;
-}
-
 static int build_list(struct attempt *a, const struct option *o)
 {
 	const struct header_edit as_it_is = {0};
-	struct curl_slist *copy = NULL;
-	int failed = lines_make(a->courier->fl, o->v.ptr, &as_it_is, &copy, NULL);
+	struct lines *more = realloc(a->lists, (a->list_count + 1) * sizeof *more), *copy;
 
-	if (build_keep_list(a, copy) || failed)
+	if (!more)
 		return COURIER_NOMEM;
-	return CURL_FN(a->courier->fl, easy_setopt)(a->easy, o->id, copy) ? COURIER_CANNOT
-	                                                                  : COURIER_OK;
+	a->lists = more;
+	copy = &a->lists[a->list_count];
+	*copy = (struct lines){0};
+	if (lines_make(o->v.ptr, &as_it_is, copy))
+		return COURIER_NOMEM;
+	a->list_count++;
+	return CURL_FN(a->courier->fl, easy_setopt)(a->easy, o->id, copy->headers) ? COURIER_CANNOT
+	                                                                           : COURIER_OK;
 }
 
 static int build_code(CURLcode code)
@@ -282,22 +274,21 @@ static int build_url(struct attempt *a, const struct courier_plan *plan)
 /* Two lists: as the program wants it plus the key, and one without it for other authorities. */
 static int build_headers(struct attempt *a, const struct courier_plan *plan)
 {
-	const struct flavour *fl = a->courier->fl;
 	const struct curl_slist *own = options_pointer(plan->options, CURLOPT_HTTPHEADER);
 	struct header_edit edit = plan->edit;
-	size_t n = 0;
-	int rc;
+	struct lines_form form = {0};
+	int failed = 0;
 
-	while (n < LINES_DROP - 1 && edit.drop[n])
-		n++;
-	if (plan->body_type) /* libcurl's own goes out */
-		edit.drop[n] = "Content-Type";
-	if (lines_make(fl, own, &edit, &a->headers, &a->bare))
+	if (plan->body_type) {
+		a->keep_post = options_long(plan->options, CURLOPT_POSTREDIR, 0);
+		failed = lines_form(&form, own, plan->body_size, plan->body_type, &edit);
+	}
+	failed = failed || lines_make(own, &edit, &a->lines);
+	lines_form_free(&form);
+	if (failed)
 		return COURIER_NOMEM;
-	rc = form_headers(a, plan);
-	if (rc)
-		return rc;
-	return build_code(CURL_FN(fl, easy_setopt)(a->easy, CURLOPT_HTTPHEADER, a->headers));
+	return build_code(CURL_FN(a->courier->fl, easy_setopt)(a->easy, CURLOPT_HTTPHEADER,
+	                                                       a->lines.headers));
 }
 
 static int build_body(struct attempt *a, const struct courier_plan *plan)
@@ -416,12 +407,9 @@ void build_free(struct attempt *a)
 	__typeof__(&curl_slist_free_all) drop = CURL_FN(a->courier->fl, slist_free_all);
 
 	for (size_t i = 0; i < a->list_count; i++)
-		drop(a->lists[i]);
+		lines_free(&a->lists[i]);
 	free(a->lists);
-	form_cut(a);
-	drop(a->headers);
-	drop(a->bare);
-	drop(a->tail);
+	lines_free(&a->lines);
 	drop(a->cookies);
 	payload_unref(a->payload);
 	drop(a->old_cookies);

@@ -18,8 +18,9 @@ static int gate_ask(struct attempt *a, const char *url)
 	struct gate_pass pass;
 
 	passes_begin(&a->passes, url, &pass);
-	if (a->headers != a->bare)
-		set(a->easy, CURLOPT_HTTPHEADER, pass.same_authority ? a->headers : a->bare);
+	if (a->lines.headers != a->lines.bare)
+		set(a->easy, CURLOPT_HTTPHEADER,
+		    pass.same_authority ? a->lines.headers : a->lines.bare);
 	if (a->calls.gate(a->ctx, &pass))
 		return -1;
 	attempt_tell(a, RESOLVED | CONNECTED | GATED);
@@ -90,10 +91,10 @@ static void gate_note_location(struct attempt *a, const char *line, size_t n)
 /* A header block has ended. */
 static void gate_block(struct attempt *a)
 {
-	if (!a->tail || a->passes.opening || !passes_drops_body(&a->passes, a->keep_post))
+	if (!a->lines.tail || a->passes.opening || !passes_drops_body(&a->passes, a->keep_post))
 		return;
-	form_cut(a);
-	CURL_FN(a->courier->fl, easy_setopt)(a->easy, CURLOPT_HTTPHEADER, a->headers);
+	lines_cut(&a->lines);
+	CURL_FN(a->courier->fl, easy_setopt)(a->easy, CURLOPT_HTTPHEADER, a->lines.headers);
 }
 
 static size_t gate_header(char *line, size_t size, size_t count, void *data)

@@ -50,15 +50,14 @@ struct attempt {
 	struct attempt_calls calls;
 	void *ctx;
 	char *body, *url;
-	char *proxy[2];            /* where the scheme decides: of http, of https; null: not so */
-	CURLU *parts;              /* the program's CURLU as it was; null: `url` alone */
-	struct curl_slist **lists; /* our copies of every list option */
+	char *proxy[2];      /* where the scheme decides: of http, of https; null: not so */
+	CURLU *parts;        /* the program's CURLU as it was; null: `url` alone */
+	struct lines *lists; /* our copies of every list option */
 	size_t list_count;
-	struct curl_slist *headers, *bare; /* with and without the key header */
-	struct curl_slist *tail;           /* of a form's body: both lists end with it */
-	struct payload *payload;           /* null: `body` */
-	long keep_post;                    /* POSTREDIR */
-	struct curl_slist *old_cookies;    /* what the cookie engine was given */
+	struct lines lines;             /* with and without the key header */
+	struct payload *payload;        /* null: `body` */
+	long keep_post;                 /* POSTREDIR */
+	struct curl_slist *old_cookies; /* what the cookie engine was given */
 	bool cookie_engine, verbose, follows;
 	bool detaches;
 	bool stays;    /* its handle is kept when it ends well */
@@ -101,7 +100,6 @@ struct attempt {
 	size_t held_bytes;
 	unsigned asked_again;
 	size_t read_at;             /* in the payload */
-	bool tail_off;              /* a redirect made a GET of it */
 	struct curl_slist *cookies; /* read by everybody once the tape has ended */
 	char error[CURL_ERROR_SIZE];
 };
@@ -285,10 +283,6 @@ void rest_end(struct courier *c);
 /* build.c */
 int build_handle(struct attempt *a, const struct courier_plan *plan);
 void build_free(struct attempt *a);
-
-/* form.c: what a form's body adds to the header lists */
-int form_headers(struct attempt *a, const struct courier_plan *plan);
-void form_cut(struct attempt *a); /* the lists end before the tail */
 
 bool build_replays(CURLoption id);
 

@@ -24,61 +24,29 @@ static bool goes_as_it_is(const struct writing *w)
 	       w->shadow->options.kind == HTTP_MIME;
 }
 
-static int append(const struct lend *l, struct curl_slist **list, const struct buf *line)
-{
-	struct curl_slist *more = NULL;
-
-	if (!line->failed)
-		more = CURL_FN(l->shadow->flavour, slist_append)(*list, line->data);
-	*list = more ? more : *list;
-	return more ? 0 : -1;
-}
-
-/* To one list what libcurl would write for the form. */
-static int append_form(const struct lend *l, struct curl_slist **list)
-{
-	struct buf length = {0}, type = {0};
-	int rc = 0;
-
-	buf_add_text(&length, "Content-Length: ");
-	buf_add_number(&length, l->w->body_size);
-	buf_add_text(&type, "Content-Type: ");
-	buf_add_text(&type, l->w->body_type);
-	if (l->w->body_size >= 0 && !lines_have(l->copied, "Content-Length") &&
-	    !lines_have(l->copied, "Transfer-Encoding"))
-		rc = append(l, list, &length);
-	if (!rc)
-		rc = append(l, list, &type);
-	buf_free(&length);
-	buf_free(&type);
-	return rc;
-}
-
 static bool make_lists(struct lend *l)
 {
 	struct header_edit edit = l->carried.edit;
-	size_t n = 0;
-	int rc;
+	struct lines_form form = {0};
+	int failed = 0;
 
-	while (n < LINES_DROP - 1 && edit.drop[n])
-		n++;
-	if (l->form)
-		edit.drop[n] = "Content-Type";
 	l->copied = options_pointer(&l->shadow->options, CURLOPT_HTTPHEADER);
-	rc = lines_make(l->shadow->flavour, l->copied, &edit, &l->headers, &l->bare);
-	if (rc || !l->form || l->bodyless)
-		return rc == 0;
-	return append_form(l, &l->headers) == 0 && append_form(l, &l->bare) == 0;
+	if (l->form)
+		failed = lines_form(&form, l->copied, l->w->body_size, l->w->body_type, &edit);
+	if (l->bodyless)
+		memset(edit.last, 0, sizeof(edit.last));
+	failed = failed || lines_make(l->copied, &edit, &l->lines);
+	lines_form_free(&form);
+	return !failed;
 }
 
 /* libcurl may still hold the lists it was given. */
 static void remake_lists(struct lend *l)
 {
-	if (l->old_count + 2 > LEND_OLD)
+	if (l->old_count == LEND_OLD)
 		return;
-	l->old[l->old_count++] = l->headers;
-	l->old[l->old_count++] = l->bare;
-	l->headers = l->bare = NULL;
+	l->old[l->old_count++] = l->lines;
+	l->lines = (struct lines){0};
 	if (!make_lists(l))
 		l->chain->lost = true;
 }
@@ -89,7 +57,7 @@ CURLcode lend_headers(struct lend *l, bool same_authority)
 	if (l->copied != options_pointer(&l->shadow->options, CURLOPT_HTTPHEADER))
 		remake_lists(l);
 	return chain_override(l->chain, CURLOPT_HTTPHEADER,
-	                      (uintptr_t)(same_authority ? l->headers : l->bare));
+	                      (uintptr_t)(same_authority ? l->lines.headers : l->lines.bare));
 }
 
 void lend_answered(struct lend *l, const struct passes *passes)
@@ -169,7 +137,7 @@ CURLcode lend_all(struct lend *l)
 	if (code == CURLE_OK)
 		code = lend_url(l);
 	if (code == CURLE_OK)
-		code = chain_override(l->chain, CURLOPT_HTTPHEADER, (uintptr_t)l->headers);
+		code = chain_override(l->chain, CURLOPT_HTTPHEADER, (uintptr_t)l->lines.headers);
 	return code;
 }
 
@@ -188,11 +156,8 @@ bool lend_make(struct lend *l, struct writing *w, struct chain *chain, struct ca
 
 void lend_free(struct lend *l)
 {
-	const struct flavour *fl = l->shadow->flavour;
-
-	CURL_FN(fl, slist_free_all)(l->headers);
-	CURL_FN(fl, slist_free_all)(l->bare);
+	lines_free(&l->lines);
 	for (unsigned i = 0; i < l->old_count; i++)
-		CURL_FN(fl, slist_free_all)(l->old[i]);
+		lines_free(&l->old[i]);
 	carried_free(&l->carried);
 }

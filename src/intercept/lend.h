@@ -9,16 +9,16 @@
 #include "intercept/fetch.h"
 #include "intercept/writing.h"
 
-enum { LEND_OLD = 4 };
+enum { LEND_OLD = 2 };
 
 struct lend {
 	struct chain *chain;
 	struct writing *w;
 	struct shadow *shadow;
 	struct carried carried;
-	const struct curl_slist *copied; /* the program's list that the two below were made from */
-	struct curl_slist *headers, *bare; /* with and without the key */
-	struct curl_slist *old[LEND_OLD];  /* replaced in the middle of the transfer */
+	const struct curl_slist *copied; /* the program's list that these were made from: */
+	struct lines lines;              /* with and without the key */
+	struct lines old[LEND_OLD];      /* replaced in the middle of the transfer */
 	unsigned old_count;
 	bool form;     /* a form goes out as the bytes that were rendered of it */
 	bool bodyless; /* but not with the GET that a redirect made of it */
