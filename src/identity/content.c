@@ -163,16 +163,17 @@ static void emit_chosen(struct chosen *list, size_t n, struct buf *out)
 	}
 }
 
+enum { FEW_HEADERS = 16 };
+
 /* By name; several of one name in the order they are sent. Returns how many `named` ones. */
 static size_t add_headers(const struct identity_in *in, const struct text_list *named,
                           const struct text_list *ignore, bool defaults, struct buf *out)
 {
-	struct chosen *list;
+	struct chosen few[FEW_HEADERS], *list = few;
 	size_t n = 0, found = 0;
 
-	if (in->header_count == 0)
-		return 0;
-	list = malloc(in->header_count * sizeof *list);
+	if (in->header_count > FEW_HEADERS)
+		list = malloc(in->header_count * sizeof *list);
 	if (!list) {
 		out->failed = true;
 		return 0;
@@ -190,7 +191,8 @@ static size_t add_headers(const struct identity_in *in, const struct text_list *
 		n++;
 	}
 	emit_chosen(list, n, out);
-	free(list);
+	if (list != few)
+		free(list);
 	return found;
 }
 

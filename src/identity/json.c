@@ -22,17 +22,23 @@ struct reader {
 
 void json_free(struct json_doc *doc)
 {
-	free(doc->node);
+	if (doc->node != doc->first)
+		free(doc->node);
 	*doc = (struct json_doc){0};
 }
 
 static bool grow(struct json_doc *doc)
 {
-	uint32_t room = doc->room ? doc->room * 2 : 16;
-	struct json_node *node = realloc(doc->node, room * sizeof *node);
+	bool first = doc->node == doc->first;
+	uint32_t room = doc->room ? doc->room * 2 : JSON_FIRST;
+	struct json_node *node = doc->first;
 
+	if (doc->room)
+		node = realloc(first ? NULL : doc->node, room * sizeof *node);
 	if (!node)
 		return false;
+	if (first)
+		memcpy(node, doc->first, sizeof(doc->first));
 	doc->node = node;
 	doc->room = room;
 	return true;

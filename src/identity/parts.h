@@ -54,9 +54,11 @@ struct json_node {
 	enum json_kind kind;
 	bool ignored;
 };
+enum { JSON_FIRST = 16 };
 struct json_doc {
-	struct json_node *node; /* [0] holds the root as its only child */
+	struct json_node *node; /* [0] holds the root as its only child; `first`, or allocated */
 	uint32_t count, room;
+	struct json_node first[JSON_FIRST]; /* so a parsed one cannot be copied */
 };
 enum { JSON_INVALID = -1, JSON_NOMEM = -2 };
 /* 0 or negative; `doc` is all zero before and freed by json_free in any case. Borrows `text`. The
