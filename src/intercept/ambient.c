@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <pwd.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,24 +15,36 @@
 
 #include "request/netrc.h"
 
+static bool is_in_room(const struct ambient *a, const char *text)
+{
+	return text >= a->room && text < a->room + sizeof(a->room);
+}
+
 void ambient_free(struct ambient *a)
 {
 	for (size_t i = 0; i < a->count; i++)
-		free(a->extra[i].v.text);
+		if (!is_in_room(a, a->extra[i].v.text))
+			free(a->extra[i].v.text);
 	free(a->user);
 	free(a->password);
 	free(a->proxy[0]);
 	free(a->proxy[1]);
 	free(a->said);
-	*a = (struct ambient){0};
+	memset(a, 0, offsetof(struct ambient, room));
 }
 
 static int add(struct ambient *a, CURLoption id, const char *text)
 {
-	char *copy = strdup(text);
+	size_t n = strlen(text) + 1;
+	char *copy = a->room + a->used;
 
+	if (n > sizeof(a->room) - a->used)
+		copy = malloc(n);
+	else
+		a->used += n;
 	if (!copy)
 		return -1;
+	memcpy(copy, text, n);
 	a->extra[a->count++] =
 	        (struct option){.id = id, .kind = OPTION_STRING, .v = {.text = copy}};
 	return 0;

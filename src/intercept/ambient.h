@@ -17,9 +17,11 @@ struct ambient {
 	struct option extra[AMBIENT_OPTIONS]; /* what the courier is told instead */
 	size_t count;
 	bool has_proxies;
+	size_t used;           /* of `room` */
 	char *proxy[2];        /* of http and https, "" for none; null: the same, or never needed */
 	char *said;            /* about the proxy, in verbose text; null: nothing */
 	char *user, *password; /* .netrc's for this host; null: none, or the program has its own */
+	char room[96];         /* of short texts of `extra` */
 };
 
 /* 0, or -1 out of memory. The login is part of the identity and comes first: it forgets what was

@@ -14,24 +14,34 @@ static const int64_t OWN_TIME_MAX_US = INT64_C(86400) * 1000000;
 
 void carried_free(struct carried *c)
 {
-	free(c->key_line);
-	free(c->time_line);
+	buf_free(&c->key_line);
+	buf_free(&c->time_line);
 	free(c->url);
 	buf_free(&c->body);
 	payload_unref(c->payload);
 	*c = (struct carried){0};
 }
 
+void carried_move(struct carried *to, struct carried *from)
+{
+	*to = *from;
+	if (from->key_line.data == from->room)
+		to->key_line.data = to->room;
+	if (to->edit.add[0])
+		to->edit.add[0] = to->key_line.data;
+	*from = (struct carried){0};
+}
+
 static int carry_header(const struct writing *w, const char *key, struct carried *out)
 {
-	struct buf line = {0};
+	struct buf *line = &out->key_line;
 
-	buf_add_text(&line, w->rule->carrier_name);
-	buf_add_text(&line, ": ");
-	buf_add_text(&line, key);
-	out->key_line = line.data;
-	out->edit.add[0] = line.data;
-	return line.failed ? -1 : 0;
+	*line = buf_in(out->room, sizeof(out->room));
+	buf_add_text(line, w->rule->carrier_name);
+	buf_add_text(line, ": ");
+	buf_add_text(line, key);
+	out->edit.add[0] = line->data;
+	return line->failed ? -1 : 0;
 }
 
 /* A text of the program's URL, which may be in its CURLU; null: none. */
@@ -162,15 +172,14 @@ struct stamp carry_time(const struct writing *w, const struct record_view *view,
 static int carry_first_sent(const struct writing *w, int64_t first_sent, struct carried *out)
 {
 	char date[HTTPDATE_ROOM];
-	struct buf line = {0};
+	struct buf *line = &out->time_line;
 
 	httpdate_write(date, first_sent);
-	buf_add_text(&line, w->rule->first_sent);
-	buf_add_text(&line, ": ");
-	buf_add_text(&line, date);
-	out->time_line = line.data;
-	out->edit.add[1] = line.data;
-	return line.failed ? -1 : 0;
+	buf_add_text(line, w->rule->first_sent);
+	buf_add_text(line, ": ");
+	buf_add_text(line, date);
+	out->edit.add[1] = line->data;
+	return line->failed ? -1 : 0;
 }
 
 static void strip_names(const struct writing *w, struct header_edit *edit)

@@ -2,6 +2,7 @@
  * one place in libcurl (USERPWD and USERNAME, TIMEOUT and TIMEOUT_MS): the last one set wins. */
 #include "intercept/gather.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,19 +12,30 @@
 
 enum { CONNECT_GRACE_US = 100000 };
 
+static bool add_room(struct gathered *own)
+{
+	bool first = own->headers == own->first;
+	size_t room = own->room ? own->room * 2 : GATHERED_FIRST;
+	struct header_view *more = own->first;
+
+	if (own->room)
+		more = realloc(first ? NULL : own->headers, room * sizeof(*more));
+	if (!more)
+		return false;
+	if (first)
+		memcpy(more, own->first, sizeof(own->first));
+	own->headers = more;
+	own->room = room;
+	return true;
+}
+
 static void add_header(void *ctx, const struct request_header *header)
 {
 	struct gathered *own = ctx;
 
-	if (own->count == own->room) {
-		size_t room = own->room ? own->room * 2 : 16;
-		struct header_view *more = realloc(own->headers, room * sizeof(*more));
-		if (!more) {
-			own->failed = true;
-			return;
-		}
-		own->headers = more;
-		own->room = room;
+	if (own->count == own->room && !add_room(own)) {
+		own->failed = true;
+		return;
 	}
 	own->headers[own->count++] = (struct header_view){header->name, header->value};
 }
@@ -105,9 +117,10 @@ int gather_identity(const struct shadow *s, struct gathered *own, struct identit
 
 void gather_free(struct gathered *own)
 {
-	free(own->headers);
+	if (own->headers != own->first)
+		free(own->headers);
 	free(own->userpwd);
-	*own = (struct gathered){0};
+	memset(own, 0, offsetof(struct gathered, first));
 }
 
 static int hex_digit(char c)

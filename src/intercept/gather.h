@@ -6,13 +6,17 @@
 #include "intercept/shadow.h"
 #include "request/request.h"
 
-/* Owns what `identity_in` only borrows. All zero is empty. */
+enum { GATHERED_FIRST = 12 };
+
+/* Owns what `identity_in` only borrows. All zero is empty, `first` is whatever it is. Not to be
+ * copied. */
 struct gathered {
-	struct header_view *headers;
+	struct header_view *headers; /* `first`, or allocated */
 	size_t count, room;
 	char *userpwd; /* a copy of USERPWD, cut in two */
 	char range[REQUEST_RANGE];
 	bool failed;
+	struct header_view first[GATHERED_FIRST];
 };
 
 /* Fills `in` (rule, secret, scope, step and env are the caller's to set before). 0, or -1 out of

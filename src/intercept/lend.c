@@ -149,8 +149,7 @@ bool lend_make(struct lend *l, struct writing *w, struct chain *chain, struct ca
 	                   .w = w,
 	                   .shadow = w->shadow,
 	                   .form = is_form(w) && !goes_as_it_is(w)};
-	l->carried = *carried;
-	*carried = (struct carried){0};
+	carried_move(&l->carried, carried);
 	return make_lists(l);
 }
 

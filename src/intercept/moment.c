@@ -31,6 +31,13 @@ static void set(struct buf *b, struct span value)
 	buf_add_span(b, value);
 }
 
+static void set_type(struct moment *m, struct span value)
+{
+	if (!m->type.data)
+		m->type = buf_in(m->type_room, sizeof(m->type_room));
+	set(&m->type, value);
+}
+
 static void begin_header(struct moment *m, const struct tape_piece *piece)
 {
 	struct span line = {piece->data, piece->n}, value;
@@ -40,7 +47,7 @@ static void begin_header(struct moment *m, const struct tape_piece *piece)
 	if (is_status_line(piece))
 		m->encoded = false;
 	else if (value_of(line, "Content-Type", &value))
-		set(&m->type, value);
+		set_type(m, value);
 	else if (value_of(line, "Content-Encoding", &value))
 		m->encoded = true;
 }

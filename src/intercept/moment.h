@@ -16,6 +16,7 @@ struct moment {
 	bool encoded;     /* the body is counted before it is decoded: not by us */
 	curl_off_t before_piece;
 	struct buf type, method, url; /* empty: not told */
+	char type_room[64];           /* of most types */
 };
 
 /* Before a piece is fed to the player, and after. */

@@ -39,7 +39,7 @@ static struct writing *begin(struct shadow *s, const struct process *process,
 		free(w);
 		return NULL;
 	}
-	memset(w, 0, offsetof(struct writing, error));
+	memset(w, 0, offsetof(struct writing, own.first));
 	w->error.text[0] = '\0';
 	tally_clear(&w->tally);
 	w->shadow = s;

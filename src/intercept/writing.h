@@ -55,7 +55,6 @@ struct writing {
 	const struct process *process;
 	const struct rule *rule; /* null only in write_refuse for a request no rule was asked for */
 	struct ledger *ledger;   /* null when it cannot be used */
-	struct gathered own;
 	struct identity_in in;
 	struct identity id;
 	struct record_view view; /* what the verdict was about */
@@ -91,7 +90,9 @@ struct writing {
 	bool lost;            /* a sending of this call found its gate taken */
 	bool unplayed;        /* the real libcurl performed after all */
 	CURLcode code;        /* what the call returns, once a step says STEP_DONE */
-	/* Last, for the room their texts do not fill: a thousand of these are in flight at once. */
+	/* Last, for the room their texts do not fill: a thousand of these are in flight at once.
+	 * `own` is cleared up to its room. */
+	struct gathered own;
 	struct ledger_error error; /* why a refusal; its text may be empty */
 	struct tally tally;
 };
