@@ -143,6 +143,29 @@ bool build_replays(CURLoption id)
 	return !build_leaves_out(id);
 }
 
+/* A copy with a NUL behind it; null: no memory. */
+static char *build_text(struct attempt *a, struct span s)
+{
+	char *text = a->room + a->room_used;
+
+	if (s.n >= ATTEMPT_ROOM - a->room_used)
+		text = malloc(s.n + 1);
+	else
+		a->room_used += s.n + 1;
+	if (!text)
+		return NULL;
+	if (s.n)
+		memcpy(text, s.p, s.n);
+	text[s.n] = '\0';
+	return text;
+}
+
+static void build_drop_text(const struct attempt *a, char *text)
+{
+	if ((uintptr_t)text - (uintptr_t)a->room >= ATTEMPT_ROOM)
+		free(text);
+}
+
 static int build_list(struct attempt *a, const struct option *o)
 {
 	const struct header_edit as_it_is = {0};
@@ -240,7 +263,7 @@ static int build_parts(struct attempt *a, CURLU *given)
 	if (!CURL_HAS(fl, url_get) || !CURL_HAS(fl, url_dup) ||
 	    CURL_FN(fl, url_get)(given, CURLUPART_URL, &whole, 0))
 		return COURIER_CANNOT;
-	a->url = strdup(whole);
+	a->url = build_text(a, span_of(whole));
 	CURL_FN(fl, free)(whole);
 	a->parts = CURL_FN(fl, url_dup)(given);
 	if (!a->url || !a->parts)
@@ -259,7 +282,7 @@ static int build_url(struct attempt *a, const struct courier_plan *plan)
 	if (rc)
 		return rc;
 	if (!u && text)
-		a->url = strdup(text);
+		a->url = build_text(a, span_of(text));
 	if (!a->url)
 		return text ? COURIER_NOMEM : COURIER_CANNOT;
 	a->passes.first.port = options_long(options, CURLOPT_PORT, 0);
@@ -296,12 +319,9 @@ static int build_body(struct attempt *a, const struct courier_plan *plan)
 	__typeof__(&curl_easy_setopt) set = CURL_FN(a->courier->fl, easy_setopt);
 	size_t n = plan->body_kind == BODY_BYTES ? plan->body.n : 0;
 
-	a->body = malloc(n + 1);
+	a->body = build_text(a, (struct span){plan->body.p, n});
 	if (!a->body)
 		return COURIER_NOMEM;
-	if (n)
-		memcpy(a->body, plan->body.p, n);
-	a->body[n] = '\0';
 	if (set(a->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)n))
 		return COURIER_CANNOT;
 	return build_code(set(a->easy, CURLOPT_POSTFIELDS, a->body));
@@ -413,8 +433,8 @@ void build_free(struct attempt *a)
 	drop(a->cookies);
 	payload_unref(a->payload);
 	drop(a->old_cookies);
-	free(a->body);
-	free(a->url);
+	build_drop_text(a, a->body);
+	build_drop_text(a, a->url);
 	free(a->proxy[0]);
 	free(a->proxy[1]);
 	if (a->parts)

@@ -39,6 +39,8 @@ enum {
 	WORK_LOOK = 64
 };
 
+enum { ATTEMPT_ROOM = 320 };
+
 struct attempt {
 	atomic_uint refs;
 	uint64_t id; /* never given twice, unlike the address */
@@ -49,7 +51,7 @@ struct attempt {
 	/* made by build.c, constant afterwards */
 	struct attempt_calls calls;
 	void *ctx;
-	char *body, *url;
+	char *body, *url;    /* in `room`, or allocated */
 	char *proxy[2];      /* where the scheme decides: of http, of https; null: not so */
 	CURLU *parts;        /* the program's CURLU as it was; null: `url` alone */
 	struct lines *lists; /* our copies of every list option */
@@ -101,7 +103,9 @@ struct attempt {
 	unsigned asked_again;
 	size_t read_at;             /* in the payload */
 	struct curl_slist *cookies; /* read by everybody once the tape has ended */
+	size_t room_used;
 	char error[CURL_ERROR_SIZE];
+	char room[ATTEMPT_ROOM]; /* of a short URL and a short body */
 };
 
 /* A descriptor of ours, and what it was when we got it. */

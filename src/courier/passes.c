@@ -67,7 +67,8 @@ static void note_first(struct passes *p, const char *url)
 
 	if (p->count != 1 || !url)
 		return;
-	p->first_url = strdup(url);
+	p->first_url =
+	        strlen(url) < sizeof(p->first_room) ? strcpy(p->first_room, url) : strdup(url);
 	if (!passes_authority(url, &p->first))
 		p->first.host[0] = '\0';
 	if (port)
@@ -166,6 +167,7 @@ bool passes_drops_body(const struct passes *p, long keep_post)
 
 void passes_free(struct passes *p)
 {
-	free(p->first_url);
+	if (p->first_url != p->first_room)
+		free(p->first_url);
 	p->first_url = NULL;
 }

@@ -28,7 +28,8 @@ struct passes {
 	long status, block_status;
 	long seen_at; /* 302 or 303: what the first request was answered, when another followed */
 	struct authority first;
-	char *first_url;
+	char *first_url; /* `first_room`, or allocated */
+	char first_room[96];
 };
 
 /* A wire send is about to happen. `url` may be null and must live as long as *out is used. */

@@ -22,7 +22,7 @@
 #include "courier/fields.h"
 #include "courier/inside.h"
 
-enum { TAPE_UNPLAYED = 4 << 20, TAPE_ROOM = 640 };
+enum { TAPE_UNPLAYED = 4 << 20, TAPE_ROOM = 640, HEAD_ROOM = 256 };
 
 struct node {
 	struct node *next;
@@ -49,6 +49,7 @@ struct tape {
 	/* Nodes of a short answer; taken by whoever fills the tape, given back with it. */
 	size_t used;
 	_Alignas(struct node) char room[TAPE_ROOM];
+	char head_room[HEAD_ROOM]; /* of a short head */
 };
 
 struct tape *tape_new(size_t keep)
@@ -130,6 +131,8 @@ static void tape_note_header(struct tape *t, const struct tape_piece *p)
 	}
 	if (!t->in_block)
 		return;
+	if (!t->head.data)
+		t->head = buf_in(t->head_room, HEAD_ROOM);
 	buf_add(&t->head, p->data, p->n);
 	t->in_block = !tape_line_is_empty(p);
 }

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -174,6 +175,28 @@ static void without_a_gate_answers_count_the_requests(void **state)
 	passes_free(&p);
 }
 
+/* Where the first request went is remembered whatever its length. */
+static void a_first_url_of_any_length(void **state)
+{
+	char first[300], other[300];
+
+	(void)state;
+	for (int n = 1; n < 250; n++) {
+		struct passes p = {0};
+
+		snprintf(first, sizeof(first), "http://h/%0*d", n, 1);
+		snprintf(other, sizeof(other), "http://h:81/%0*d", n, 1);
+		assert_true(begin(&p, first).same_authority);
+		block(&p, "HTTP/1.1 307 T\r\n");
+		assert_true(begin(&p, first).same_authority);
+		block(&p, "HTTP/1.1 307 T\r\n");
+		assert_false(begin(&p, other).same_authority);
+		assert_string_equal(p.first_url, first);
+		passes_free(&p);
+		assert_null(p.first_url);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +208,7 @@ int main(void)
 	        cmocka_unit_test(the_key_stays_with_its_authority),
 	        cmocka_unit_test(a_port_option_counts_for_the_first_request),
 	        cmocka_unit_test(without_a_gate_answers_count_the_requests),
+	        cmocka_unit_test(a_first_url_of_any_length),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
