@@ -10,13 +10,12 @@
 #include "courier/inside.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { BLIND_POLL_MS = 50, IDLE_POLL_MS = 1000, LOST_US = 5000000 };
+enum { IDLE_POLL_MS = 1000, LOST_US = 5000000 };
 
 int64_t courier_now(void)
 {
@@ -346,59 +345,6 @@ static int drive_poll_ms(struct courier *c, int64_t until)
 	return left < 0 ? 0 : (int)left;
 }
 
-static bool drive_wait(struct courier *c, int wake, int ms, bool *woken)
-{
-	struct curl_waitfd own = {wake, CURL_WAIT_POLLIN, 0};
-	int ready = 0;
-
-	CURL_FN(c->fl, multi_wait)(c->multi, &own, wake >= 0, ms, &ready);
-	if (wake < 0 && ready <= 0 && ms)
-		poll(NULL, 0, 1); /* with nothing to wait for it does not wait */
-	*woken = own.revents;
-	return ready > 0;
-}
-
-/* The same for a crowd. */
-static bool drive_wait_ready(struct courier *c, int wake, int ms, bool *woken)
-{
-	int ready = ready_sleep(c, wake, ms, woken);
-
-	if (ready < 0 && ms)
-		poll(NULL, 0, 1);
-	return ready > 0;
-}
-
-/* True when something happened. Where there is no descriptor to be woken by, sleeps are short. Only
- * asleep may the thread be cancelled (`cancel`: the program's own setting): what follows takes the
- * lock and reads, which is a place to be cancelled at. */
-static bool drive_sleep(struct courier *c, int wake, int ms, int cancel)
-{
-	bool woken = false, happened;
-	int ours;
-
-	if (wake < 0 && ms > BLIND_POLL_MS)
-		ms = BLIND_POLL_MS;
-	pthread_setcancelstate(cancel, &ours);
-	happened = c->ready.on ? drive_wait_ready(c, wake, ms, &woken)
-	                       : drive_wait(c, wake, ms, &woken);
-	pthread_setcancelstate(ours, &ours);
-	if (woken)
-		courier_awake(c);
-	return happened;
-}
-
-/* Without the lock. While something is newer than its snapshot, a first short sleep tells whether
- * the answer is there at once, and the snapshot is not needed. */
-static void drive_poll(struct courier *c, int wake, int ms, bool stale, int cancel)
-{
-	if (stale && ms > 1) {
-		if (drive_sleep(c, wake, 1, cancel))
-			return;
-		snapshots_after(c, true);
-	}
-	drive_sleep(c, wake, ms, cancel);
-}
-
 static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t until, int cancel)
 {
 	struct shield shield;
@@ -422,7 +368,7 @@ static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t
 		c->poll_end_us = courier_now() + (int64_t)ms * 1000;
 		unsigned crowd = c->crowd;
 		pthread_mutex_unlock(&c->lock);
-		drive_poll(c, wake, ms, stale, cancel);
+		courier_sleep(c, wake, ms, stale, cancel);
 		crowd_gather(crowd, ms);
 		pthread_mutex_lock(&c->lock);
 		if (c->epoch != epoch || c->closed) { /* not ours any more */

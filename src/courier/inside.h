@@ -197,6 +197,11 @@ void courier_drive(struct courier *c, courier_done *done, void *arg, int64_t unt
 /* With the lock held: give up a leadership that this thread jumped out of. */
 void courier_leave_poll(struct courier *c);
 
+/* sleep.c: by the driver, without the lock, until something happens or `ms` are over. `stale`:
+ * there is something newer than its snapshot, so a first short sleep tells whether the answer is
+ * there at once, and the snapshot is not needed. */
+void courier_sleep(struct courier *c, int wake, int ms, bool stale, int cancel);
+
 /* crowd.c */
 enum { CROWD = 32 }; /* from how many attempts in flight on they are handled as one */
 void courier_ask(struct courier *c);    /* with the lock held: a turn, soon */
