@@ -9,14 +9,22 @@
  * For a new connection libcurl looks through all there are, in case one is free: for a thousand
  * writes that begin together half a million looks, each at cold memory. Where there was none before
  * none can be free, and those that begin then are told to open their own (CURLOPT_FRESH_CONNECT),
- * which is what they would find out. */
+ * which is what they would find out.
+ *
+ * To wake the driver and the program's loop costs as much as an answer's own work, so a driver lets
+ * news gather. It waits for as long as an eighth of a crowd takes at the pace of late, which is an
+ * eighth of the time that each is in flight (Little's law): a crowd that is answered slowly enough
+ * is answered at once, and a fast one is not slowed down by a fixed delay. */
 #include "courier/inside.h"
 
 #include <time.h>
 
 enum { BATCH_COURIERS = 4, BATCH_CHECK_US = 50000, BATCH_WAIT_US = 50000 };
-/* How long the driver waits for more news, for each attempt in flight. */
-enum { CROWD_EACH_US = 16, CROWD_MAX_US = 16000 };
+/* How long the driver waits for more news at most: for each attempt in flight, and in all; for
+ * what share of them, and for how many at least. */
+enum { CROWD_EACH_US = 64, CROWD_MAX_US = 32000, CROWD_SHARE = 8, CROWD_FEW = 2 };
+/* A silence counts for so long at most, and one piece of news for so many, to be halved. */
+enum { PACE_US = 64000, PACE_ONE = 16 };
 
 static __thread struct {
 	bool open;
@@ -94,17 +102,43 @@ void courier_ask(struct courier *c)
 		courier_wake(c);
 }
 
-void crowd_gather(unsigned crowd, int ms)
+/* Half of what is known is forgotten each time. */
+static void pace_note(struct crowd_pace *p)
 {
-	long us = crowd < CROWD ? 0 : (long)crowd * CROWD_EACH_US;
-	struct timespec nap;
+	int64_t now = courier_now(), since = now - p->woke_us;
 
-	if (us > CROWD_MAX_US)
-		us = CROWD_MAX_US;
+	p->span_us = p->span_us / 2 + (since < PACE_US ? since : PACE_US);
+	p->news = p->news / 2 + p->fresh * PACE_ONE;
+	p->woke_us = now;
+	p->fresh = 0;
+}
+
+/* Until an eighth of the attempts had news, if it goes on at this pace. 0: so little comes that
+ * waiting would bring nothing together. */
+static int64_t pace_wait_us(const struct crowd_pace *p, unsigned crowd)
+{
+	int64_t most = (int64_t)crowd * CROWD_EACH_US, us;
+
+	if (most > CROWD_MAX_US)
+		most = CROWD_MAX_US;
+	if (most * p->news <= CROWD_FEW * PACE_ONE * p->span_us)
+		return 0;
+	us = crowd / CROWD_SHARE * PACE_ONE * p->span_us / p->news;
+	return us < most ? us : most;
+}
+
+bool crowd_gather(struct courier *c, int ms)
+{
+	struct timespec nap;
+	int64_t us;
+
+	pace_note(&c->pace);
+	us = c->crowd < CROWD ? 0 : pace_wait_us(&c->pace, c->crowd);
 	if (us == 0 || ms <= us / 1000)
-		return;
+		return false;
 	nap = (struct timespec){.tv_nsec = us * 1000};
 	nanosleep(&nap, NULL);
+	return true;
 }
 
 /* libcurl looks for the oldest connection among all each time that one is too many, so the bound

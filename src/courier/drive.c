@@ -366,10 +366,8 @@ static void drive_lead(struct courier *c, courier_done *done, void *arg, int64_t
 			ready_open(&c->ready, &c->wake[0]);
 		c->polling = true;
 		c->poll_end_us = courier_now() + (int64_t)ms * 1000;
-		unsigned crowd = c->crowd;
 		pthread_mutex_unlock(&c->lock);
 		courier_sleep(c, wake, ms, stale, cancel);
-		crowd_gather(crowd, ms);
 		pthread_mutex_lock(&c->lock);
 		if (c->epoch != epoch || c->closed) { /* not ours any more */
 			shield_down(&shield);

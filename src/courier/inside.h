@@ -126,6 +126,13 @@ struct ready {
 	struct held anchor; /* the member that proves it to be ours */
 };
 
+/* The driver's: how fast news comes of a crowd. */
+struct crowd_pace {
+	int64_t woke_us;
+	int64_t span_us, news; /* so much of late, in that time */
+	unsigned fresh;        /* since it woke */
+};
+
 struct courier {
 	const struct flavour *fl;
 	char *resolve; /* the RESOLVE lines of all its writes, or null */
@@ -166,6 +173,7 @@ struct courier {
 	int64_t looked_us;            /* driver: when all attempts were last looked at */
 	bool pausing;                 /* driver: one was paused then, or has been since */
 	struct ready ready;
+	struct crowd_pace pace;
 
 	bool locked; /* by fork's prepare */
 };
@@ -210,9 +218,9 @@ bool batch_puts_off(struct courier *c); /* with the lock held: asked at the batc
 bool batch_is_coming(struct courier *c, int64_t now);
 /* This thread's batch has just looked through the connections; if not, it is noted that it does. */
 bool batch_has_checked(const struct courier *c);
-/* Without the lock, after a sleep that might have been of `ms`: what comes a moment later is
- * handled in the same turn. */
-void crowd_gather(unsigned crowd, int ms);
+/* By the driver, without the lock, around a sleep that may be of `ms`: more of the news that comes
+ * is handled in the same turn. False: it did not wait. */
+bool crowd_gather(struct courier *c, int ms);
 /* By the driver, before a turn: as many connections are kept as there were attempts. */
 void crowd_keep(struct courier *c);
 /* By the driver, before a turn that begins attempts: where no connection can be free none is looked

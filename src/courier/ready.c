@@ -162,6 +162,7 @@ void ready_tell(struct courier *c, int fd, unsigned events)
 	struct ready *r = &c->ready;
 	int running;
 
+	c->pace.fresh++;
 	if (fd >= 0 && (size_t)fd < r->places_room && r->places[fd])
 		CURL_FN(c->fl, multi_socket_action)(c->multi, fd, ready_bits(events), &running);
 }

@@ -1,7 +1,9 @@
 /* How a driver sleeps: until something is ready, it is woken, or its time is over.
  *
  * A few transfers are waited for by libcurl itself, a crowd by what is known of its sockets
- * (ready.c), and at rest there is nothing but the pair that wakes. */
+ * (ready.c), and at rest there is nothing but the pair that wakes. In a crowd news that comes all
+ * the time is left to gather (crowd.c), first: whoever waits for the first of it and then for more
+ * is woken twice. */
 #include "courier/inside.h"
 
 #include <poll.h>
@@ -64,10 +66,14 @@ static bool sleep_once(struct courier *c, int wake, int ms, int cancel)
 
 void courier_sleep(struct courier *c, int wake, int ms, bool stale, int cancel)
 {
+	bool gathered = c->pace.fresh && crowd_gather(c, ms);
+
 	if (stale && ms > 1) {
 		if (sleep_once(c, wake, 1, cancel))
 			return;
 		snapshots_after(c, true);
 	}
 	sleep_once(c, wake, ms, cancel);
+	if (!gathered)
+		(void)crowd_gather(c, ms);
 }
