@@ -32,8 +32,8 @@ bool span_starts(struct span a, const char *prefix);
 bool span_ends_nocase(struct span a, const char *suffix);
 struct span span_trim(struct span a); /* without spaces and tabs at both ends */
 
-/* Empty, and in `room` (n > 0 bytes, which outlive it) as long as that is enough. For what does not
- * leave the function: data is never to be kept, nor freed but by buf_free. */
+/* Empty, and in `room` (n > 0 bytes, which outlive it) as long as that is enough: data is never to
+ * be kept longer than the room, nor freed but by buf_free. */
 struct buf buf_in(char *room, size_t n);
 void buf_add(struct buf *b, const void *data, size_t n);
 /* n bytes more, which the caller fills; null when out of memory. */
